@@ -1,0 +1,21 @@
+/**
+ * What an engine needs to generate one sequence. `render` returns the same thing as JSON; `n > 1` is one of these per
+ * choice.
+ */
+import type { SamplingParams } from "./sampling"
+
+/** One sequence to generate. The engine owns `promptTokenIds` until the sequence ends and never writes to it. */
+export interface GenerateRequest {
+  readonly requestId: string
+  readonly promptTokenIds: Uint32Array
+  readonly sampling: SamplingParams
+  /** End-of-sequence ids of the model (first = primary); empty when `ignoreEos`. */
+  readonly eosTokenIds: readonly number[]
+  /** Lower is earlier; 0 unless the server schedules by priority. */
+  readonly priority: number
+  readonly cacheSalt: string | null
+  readonly sessionId: string | null
+  readonly dataParallelRank: number | null
+  /** W3C trace headers of the request, forwarded as they came. */
+  readonly traceHeaders: { readonly [name: string]: string } | null
+}

@@ -1,0 +1,35 @@
+/**
+ * All that is known about a model before a request comes: where its vocabulary is, how its prompts look, when it stops.
+ * Made by `model/files` from a Hugging Face folder, or by `model/built-in` when no model is given.
+ */
+import type { SamplingDefaults } from "../ir/sampling"
+
+/** Where the vocabulary comes from. */
+export type TokenizerSource =
+  /** Parsed `tokenizer.json` and `tokenizer_config.json` ({} when absent). */
+  | { readonly kind: "tokenizer_json"; readonly tokenizerJson: unknown; readonly tokenizerConfig: unknown }
+  /** o200k_base ranks of the `tiktoken` package with added special tokens (spelling → id). */
+  | { readonly kind: "o200k"; readonly specialTokens: { readonly [token: string]: number } }
+
+/** A model, read and checked. */
+export interface ModelProfile {
+  /** Served when no `--served-model-name` is given: the folder or `org/name` as the user wrote it. */
+  readonly name: string
+  /** Absolute folder, or the built-in profile's name. */
+  readonly root: string
+  readonly tokenizer: TokenizerSource
+  /** Template texts by name; `default` first, `tool_use` where the model has one. Empty = no chat. */
+  readonly chatTemplates: { readonly [name: string]: string }
+  /** Template variables: bos_token, eos_token, pad_token … as strings. */
+  readonly specialTokens: { readonly [name: string]: string }
+  /** The tokenizer's own eos token, spelled out; null when it names none. */
+  readonly eosToken: string | null
+  /** From config.json and generation_config.json, in their order, without repeats. */
+  readonly eosTokenIds: readonly number[]
+  /** The window M in tokens. */
+  readonly contextTokensMax: number
+  readonly samplingDefaults: SamplingDefaults
+  /** `model_type` and `architectures` of config.json, for choosing parsers; "" and [] when absent. */
+  readonly modelType: string
+  readonly architectures: readonly string[]
+}

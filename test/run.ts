@@ -1,0 +1,183 @@
+/**
+ * The whole test path: `npm test`, or `npm test -- unit bench` for some of its steps. Runs the steps one after another
+ * (never two at once: timing must not see load), passes on what they print, and ends with one line that sums what the
+ * runners counted themselves. Lint, types and each bench count as one check.
+ */
+import { createHash } from "node:crypto"
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import {
+  add,
+  allowedSkips,
+  type Counts,
+  closingCounts,
+  closingLine,
+  skippedTests,
+  skipReason,
+} from "../scripts/test-report"
+
+const root = join(import.meta.dir, "..")
+const conformance = "test/conformance"
+/** The Bun that runs this file runs the rest, so that a machine without one on its PATH behaves the same. */
+const bun = process.execPath
+const inCi = process.env.CI === "true" || process.env.CI === "1"
+/** A step that takes longer hangs; its processes are ended and it counts as failed. */
+const stepMinutesMax = 15
+
+const none: Counts = { passed: 0, failed: 0, skipped: 0 }
+const passed: Counts = { passed: 1, failed: 0, skipped: 0 }
+const failed: Counts = { passed: 0, failed: 1, skipped: 0 }
+
+const steps: { readonly [name: string]: () => Promise<Counts> } = {
+  lint: () => check("lint", [tool("biome"), "check", "--error-on-warnings"]),
+  types: () => check("types", [tool("tsc"), "--noEmit"]),
+  unit: () =>
+    bunTest(
+      "unit",
+      testFiles((file) => !file.startsWith(`${conformance}/`)),
+      20_000,
+    ),
+  conformance: runConformance,
+  bench: runBenches,
+}
+
+process.exitCode = await main(process.argv.slice(2))
+
+async function main(wanted: readonly string[]): Promise<number> {
+  const unknown = wanted.find((name) => !(name in steps))
+  if (unknown !== undefined) {
+    console.error(`no step "${unknown}"; steps: ${Object.keys(steps).join(" ")}`)
+    return 2
+  }
+  let counts = none
+  for (const [name, step] of Object.entries(steps)) {
+    if (wanted.length > 0 && !wanted.includes(name)) continue
+    const startedAt = performance.now()
+    const of = await step()
+    counts = add(counts, of)
+    console.log(`--- ${name}: ${closingLine(of)} [${((performance.now() - startedAt) / 1000).toFixed(1)} s]`)
+  }
+  if (counts.passed + counts.failed === 0) console.log("no check ran")
+  console.log(closingLine(counts))
+  return counts.failed === 0 && counts.passed > 0 ? 0 : 1
+}
+
+/** A tool of the root's own dependencies, by path: what stands on PATH may be another version. */
+function tool(name: string): string {
+  return join(root, "node_modules/.bin", name)
+}
+
+function testFiles(wanted: (file: string) => boolean): string[] {
+  return [...new Bun.Glob("test/**/*.test.ts").scanSync({ cwd: root })]
+    .filter((file) => !file.includes("node_modules/") && wanted(file))
+    .sort()
+}
+
+interface Ended {
+  readonly code: number
+  /** Standard error, which is where `bun test` writes its closing lines. */
+  readonly errors: string
+}
+
+async function run(command: readonly string[]): Promise<Ended> {
+  const child = Bun.spawn([...command], { cwd: root, stdin: "ignore", stdout: "inherit", stderr: "pipe" })
+  let killing: Timer | undefined
+  const deadline = setTimeout(() => {
+    console.error(`ended after ${stepMinutesMax} minutes: ${command.join(" ")}`)
+    child.kill("SIGTERM") // `--no-orphans` then takes the servers along that the tests started
+    killing = setTimeout(() => child.kill("SIGKILL"), 5_000)
+  }, stepMinutesMax * 60_000)
+  const decoder = new TextDecoder()
+  let errors = ""
+  for await (const chunk of child.stderr) {
+    process.stderr.write(chunk)
+    errors += decoder.decode(chunk, { stream: true })
+  }
+  const code = await child.exited
+  clearTimeout(deadline)
+  clearTimeout(killing)
+  return { code, errors }
+}
+
+async function check(title: string, command: readonly string[]): Promise<Counts> {
+  console.log(`--- ${title}`)
+  const { code } = await run(command)
+  return code === 0 ? passed : failed
+}
+
+async function bunTest(title: string, files: readonly string[], testMsMax: number): Promise<Counts> {
+  console.log(`--- ${title}: ${files.length} files`)
+  if (files.length === 0) return none
+  const folder = mkdtempSync(join(tmpdir(), "sluice-test-"))
+  const report = join(folder, "report.xml")
+  const paths = files.map((file) => `./${file}`)
+  const reporter = ["--reporter=junit", `--reporter-outfile=${report}`]
+  const { code, errors } = await run([
+    ...[bun, "--no-install", "test", "--no-orphans", `--timeout=${testMsMax}`],
+    ...reporter,
+    ...paths,
+  ])
+  const junit = existsSync(report) ? readFileSync(report, "utf8") : ""
+  rmSync(folder, { recursive: true })
+
+  const counts = closingCounts(errors)
+  if (counts === null) {
+    console.log(`${title}: the runner ended (code ${code}) without its closing lines`)
+    return failed
+  }
+  const problems = judgeSkips(title, counts.skipped, skippedTests(junit))
+  if (code !== 0 && counts.failed === 0) {
+    console.log(`${title}: exit code ${code} though no test failed`)
+    return add(counts, failed)
+  }
+  return add(counts, { passed: 0, failed: problems, skipped: 0 })
+}
+
+/** Prints every skip with its reason; gives how many are failures. */
+function judgeSkips(title: string, skipped: number, names: readonly string[]): number {
+  if (names.length !== skipped) {
+    console.log(`${title}: ${skipped} tests were skipped but the report names ${names.length}`)
+    return 1
+  }
+  const allowed = allowedSkips(readFileSync(join(root, "test/skips.txt"), "utf8"))
+  let problems = 0
+  for (const name of names) {
+    const reason = skipReason(name, allowed)
+    console.log(`skipped: ${name}: ${reason ?? "no line of test/skips.txt allows it"}`)
+    if (reason === null && inCi) problems += 1
+  }
+  return problems
+}
+
+/** The clients live in a package of their own, installed when its lock file changed since the last install. */
+async function runConformance(): Promise<Counts> {
+  const lock = readFileSync(join(root, conformance, "package-lock.json"))
+  const digest = createHash("sha256").update(lock).digest("hex")
+  const stamp = join(root, conformance, "node_modules/.installed-lock")
+  if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== digest) {
+    console.log("--- conformance: installing the clients")
+    const { code } = await run(["npm", "ci", "--no-audit", "--no-fund", "--prefix", conformance])
+    if (code !== 0) return failed
+    writeFileSync(stamp, digest)
+  }
+  const types = await check("conformance types", [tool("tsc"), "--noEmit", "--project", conformance])
+  const tests = await bunTest(
+    "conformance",
+    testFiles((file) => file.startsWith(`${conformance}/`)),
+    60_000,
+  )
+  return add(types, tests)
+}
+
+/** Each file of bench/ that knows `--check` runs small, with its answers checked. */
+async function runBenches(): Promise<Counts> {
+  const benches = readdirSync(join(root, "bench"))
+    .filter((name) => name.endsWith(".ts") && readFileSync(join(root, "bench", name), "utf8").includes('"--check"'))
+    .sort()
+  let counts = none
+  for (const name of benches) {
+    counts = add(counts, await check(`bench/${name} --check`, [bun, "--no-install", `bench/${name}`, "--check"]))
+  }
+  return counts
+}
