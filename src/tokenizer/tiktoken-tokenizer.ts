@@ -138,31 +138,20 @@ export class TiktokenTokenizer implements Tokenizer, TokenBytes {
     return Uint32Array.from(ids)
   }
 
-  /** Splits as the package would; pieces that are long go through `mergeBytes`, the stretches between through the package. */
+  /**
+   * Splits as the package would and merges every piece here. Short stretches cannot be handed back to the package:
+   * where a text ends changes how the white space before it splits.
+   */
   private encodeOrdinaryLong(text: string, ids: number[]): void {
-    let stretchStart = 0
-    const flush = (end: number): void => {
-      if (end > stretchStart)
-        for (const id of this.encoding.encode_ordinary(text.slice(stretchStart, end))) ids.push(id)
-    }
     const ranks = this.rankMap()
     const rankOf = (bytes: string): number | undefined => ranks.get(bytes)
     this.splitPattern.lastIndex = 0
     for (let match = this.splitPattern.exec(text); match !== null; match = this.splitPattern.exec(text)) {
-      const piece = match[0]
-      if (piece.length < runUnitsMax) {
-        lastStart = match.index
-        continue
-      }
-      flush(match.index)
-      const bytes = latin1(utf8.encode(piece))
+      const bytes = latin1(utf8.encode(match[0]))
       const whole = ranks.get(bytes)
       if (whole !== undefined) ids.push(whole)
       else mergeBytes(bytes, rankOf, ids)
-      stretchStart = match.index + piece.length
-      lastStart = stretchStart
     }
-    encodeStretch(stretchStart, text.length)
   }
 
   private rankMap(): Map<string, number> {
