@@ -1,0 +1,69 @@
+/**
+ * The server as its users start it: a child process on a free port, ended by its process id. Nothing of src/ is
+ * imported here, so what the clients see is what the command serves.
+ */
+import { join } from "node:path"
+
+const root = join(import.meta.dir, "../../..")
+const readyLine = /listening on (http:\/\/\S+)/
+/** A server that has not said it listens by then is broken. */
+const readyMsMax = 20_000
+/** A server that is still there by then after SIGTERM is broken as well, and is killed. */
+const endMsMax = 10_000
+
+/** A running server. */
+export interface Server {
+  /** `http://HOST:PORT`, without a slash at its end. */
+  readonly origin: string
+  /** The base URL that OpenAI clients want: origin and `/v1`. */
+  readonly baseURL: string
+  readonly pid: number
+  /** Sends SIGTERM to the process and gives its exit code, or its signal's name. */
+  end(): Promise<number | string>
+}
+
+/**
+ * Starts `sluice serve` on a free port with a 1 ms simulator, plus the given flags, and waits for the ready line.
+ * Throws with everything the process wrote when it ends first or says nothing in time.
+ */
+export async function startServer(...flags: string[]): Promise<Server> {
+  const command = [process.execPath, "--no-install", "src/main.ts", "serve"]
+  const child = Bun.spawn([...command, "--port", "0", "--sim-step-ms", "1", "--sim-prefill-ms", "0", ...flags], {
+    cwd: root,
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  })
+  let written = ""
+  const ready = Promise.withResolvers<string>()
+  // Both pipes are read to their ends: a full pipe would stop the server.
+  const reading = Promise.all(
+    [child.stdout, child.stderr].map(async (pipe) => {
+      const decoder = new TextDecoder()
+      for await (const chunk of pipe) {
+        written += decoder.decode(chunk, { stream: true })
+        const found = readyLine.exec(written)
+        if (found !== null) ready.resolve(found[1]!)
+      }
+    }),
+  )
+  const late = setTimeout(() => ready.reject(new Error(`not ready after ${readyMsMax} ms`)), readyMsMax)
+  reading.then(() => ready.reject(new Error("ended before it was ready")), ready.reject)
+  try {
+    const origin = await ready.promise
+    return { origin, baseURL: `${origin}/v1`, pid: child.pid, end }
+  } catch (reason) {
+    child.kill("SIGKILL")
+    throw new Error(`${String(reason)}; it wrote:\n${written}`)
+  } finally {
+    clearTimeout(late)
+  }
+
+  async function end(): Promise<number | string> {
+    child.kill("SIGTERM")
+    const killing = setTimeout(() => child.kill("SIGKILL"), endMsMax)
+    await child.exited
+    clearTimeout(killing)
+    return child.signalCode ?? child.exitCode ?? -1
+  }
+}
