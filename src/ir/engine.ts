@@ -28,6 +28,8 @@ export type EngineError =
   | { readonly kind: "engine_retryable"; readonly message: string }
   /** The engine is gone; every running request fails and /health is 503. */
   | { readonly kind: "engine_dead"; readonly message: string }
+  /** The model failed to produce a reply (an output with finish `error`). */
+  | { readonly kind: "engine_failed"; readonly message: string }
   /** The connection broke, or the stream ended without a finish. */
   | { readonly kind: "engine_disconnected"; readonly message: string }
 

@@ -46,22 +46,24 @@ export interface ChoiceTiming {
 }
 
 /**
- * Receives one choice. Grammar: `(open delta* close)* (done | fail)`, with `step` between any two calls. The last item
- * is closed by `done` or `fail`'s caller before it, with `cut` true when the length limit cut it.
+ * Receives one choice. Grammar: `promptLogprobs? ((open delta* close)* | step | flush)* (done | fail)`; `step` and
+ * `flush` may stand between any two calls. The last item is closed before `done` or `fail`.
  */
 export interface ItemSink {
-  /** Once, before anything else, unless it is null: logprobs of the prompt (rows for prompt tokens 1…). */
+  /** At most once, before anything else: logprobs of the prompt (rows for prompt tokens 1…). */
   promptLogprobs(rows: LogprobRows): void
   open(item: ItemOpening): void
   /** A piece of the open item's text, never empty. */
   delta(text: string): void
-  /** Ends the open item. `cut`: the reply limit (or an abort, or a failure) ended it rather than the model. */
+  /** Ends the open item. `cut`: the reply limit ended it rather than the model. */
   close(cut: boolean): void
   /**
-   * The end of one engine step: its new token ids `[start, end)` and their logprobs. Called only when the request
-   * wants ids or logprobs; arrays are valid during the call only.
+   * New token ids `[start, end)` of one engine step, after the item calls that they caused, with their logprobs. Called
+   * only when the request wants ids or logprobs; arrays are valid during the call only.
    */
   step(tokenIds: Uint32Array, start: number, end: number, logprobs: LogprobRows | null): void
+  /** What was called since the last flush belongs together: views that gather write now. `done` and `fail` flush too. */
+  flush(): void
   done(outcome: Outcome): void
   /** The choice broke; `usage` is null when the engine gave no finish. */
   fail(error: EngineError, usage: ChoiceUsage | null): void

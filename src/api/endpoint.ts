@@ -1,0 +1,108 @@
+/**
+ * The Endpoint plug point: one generation API. It lowers a checked body to the intermediate representation on the way
+ * down, and gives two views of the same item calls on the way up: a stream of frames, or one object. Contract suite:
+ * test/api/contract.ts.
+ */
+import type { TSchema } from "@sinclair/typebox"
+import type { Config } from "../config"
+import type { PromptInput } from "../ir/conversation"
+import type { ItemSink } from "../ir/item-event"
+import type { SamplingDefaults, SamplingParams } from "../ir/sampling"
+import type { Prepared } from "../prompt/prepare"
+import type { Result } from "../result"
+import type { ApiError } from "./errors"
+import type { Fold } from "./fold"
+import type { BodyCheck } from "./schema"
+
+/** What lowering looks at besides the body. */
+export interface LowerContext {
+  readonly config: Config
+  readonly model: ModelFacts
+  readonly headers: Headers
+  /** For ids that the client does not name: 32 hex digits. */
+  readonly newId: () => string
+}
+
+/** What is known of the served model when a request comes. */
+export interface ModelFacts {
+  /** Served names; the first is echoed. */
+  readonly names: readonly string[]
+  /** Absolute folder, or the built-in profile's name. */
+  readonly root: string
+  /** The window M. */
+  readonly contextTokensMax: number
+  readonly samplingDefaults: SamplingDefaults
+  readonly vocabSize: number
+  readonly hasChatTemplate: boolean
+  /** Whether the chosen parser finds reasoning, and calls. */
+  readonly parsesReasoning: boolean
+  readonly parsesCalls: boolean
+  /** A token as text, as it reads on its own (U+FFFD for bytes that are no characters). */
+  readonly tokenText: (id: number) => string
+  /** The bytes of a token. */
+  readonly tokenBytes: (id: number) => Uint8Array
+}
+
+/** A request in terms that no API shows through, with `ask`: what its reply must know. */
+export interface Lowered<Ask> {
+  /** Without prefix of choice or prompt. */
+  readonly id: string
+  /** One; several for completions with a list. */
+  readonly prompts: readonly PromptInput[]
+  readonly choicesPerPrompt: number
+  /** `maxTokens` is still open: see `replyTokensMax`. */
+  readonly sampling: SamplingParams
+  /** What the client asked for; null = whatever fits. */
+  readonly replyTokensMax: number | null
+  /** Keep only that many prompt tokens (-1 = as many as fit with one token of reply); null = refuse long prompts. */
+  readonly truncation: { readonly tokensMax: number; readonly side: "left" | "right"; readonly param: string } | null
+  /** `none` for completions: text only. */
+  readonly parsing: { readonly isChat: boolean; readonly calls: boolean }
+  readonly includeReasoning: boolean
+  readonly parallelToolCalls: boolean
+  readonly wantsSteps: boolean
+  readonly intervalTokens: number
+  readonly stream: boolean
+  readonly priority: number
+  readonly cacheSalt: string | null
+  readonly sessionId: string | null
+  readonly ask: Ask
+}
+
+/** A lowered request with its prompts made: what both views of the reply are given. */
+export interface Exchange<Ask> {
+  readonly id: string
+  /** Unix seconds. */
+  readonly createdAt: number
+  /** The name that replies carry. */
+  readonly model: string
+  readonly ask: Ask
+  readonly prompts: readonly Prepared[]
+  readonly choicesPerPrompt: number
+  /** Effective values, `maxTokens` of the first prompt. */
+  readonly sampling: SamplingParams
+  readonly facts: ModelFacts
+  readonly config: Config
+}
+
+/** The streaming view of one reply. Writes whole frames. */
+export interface StreamView {
+  /** Before any token. */
+  begin(): void
+  /** The sink of choice `index`; it watches `fold`, which gets every call first. */
+  choice(index: number, fold: Fold): ItemSink
+  /** After all choices ended or one failed; `folds` in choice order. */
+  end(folds: readonly Fold[]): void
+}
+
+/** One generation API. */
+export interface Endpoint<Body, Ask> {
+  /** Route, such as `/v1/chat/completions`. */
+  readonly path: string
+  /** For the OpenAPI page. */
+  readonly summary: string
+  readonly check: BodyCheck<TSchema & { readonly static: Body }>
+  lower(body: Body, context: LowerContext): Result<Lowered<Ask>, ApiError>
+  stream(exchange: Exchange<Ask>, write: (frame: string) => void): StreamView
+  present(exchange: Exchange<Ask>, folds: readonly Fold[]): object
+}

@@ -1,0 +1,111 @@
+import type { Engine, EngineError, EngineSequence } from "../ir/engine"
+import type { GenerateRequest } from "../ir/generate-request"
+import type { ItemSink } from "../ir/item-event"
+import type { ParserFactory } from "../parser/parser"
+import type { Tokenizer } from "../tokenizer/tokenizer"
+import { type ItemIds, type ItemOptions, Items } from "./items"
+import { Sequence } from "./sequence"
+import { StopFilter } from "./stop"
+
+/** What stays the same for all requests of a server. */
+export interface GenerateRoom {
+  readonly engine: Engine
+  readonly tokenizer: Tokenizer
+  readonly ids: ItemIds
+  /** Seconds on a monotonic clock. */
+  readonly now: () => number
+}
+
+/** How the output of one request is read. The same for all its choices. */
+export interface ReadingOptions extends ItemOptions {
+  readonly parser: ParserFactory
+  readonly parseCalls: boolean
+  /** Whether the reply shows token ids or logprobs. */
+  readonly wantsSteps: boolean
+  /** Tokens that a delta stands for at least. */
+  readonly intervalTokens: number
+}
+
+/** One sequence to generate and who receives it. */
+export interface Choice {
+  readonly request: GenerateRequest
+  readonly sink: ItemSink
+}
+
+/**
+ * The choices of one request while they run. Ends when all are done, when one fails (the others are then aborted,
+ * since the reply is an error), or on `abort`.
+ */
+export class Generation {
+  private readonly running = new Map<Sequence, EngineSequence>()
+  private left = 0
+  private over = false
+  private readonly onEnded: () => void
+
+  /** `onEnded` is called once, in the same tick as the last sink's `done`, `fail`, or the abort. */
+  constructor(onEnded: () => void) {
+    this.onEnded = onEnded
+  }
+
+  /** Whether it has ended. */
+  get isOver(): boolean {
+    return this.over
+  }
+
+  /** Starts the choices, or says why the engine will not have one of them. No sink is called before this returns. */
+  start(room: GenerateRoom, choices: readonly Choice[], reading: ReadingOptions): EngineError | null {
+    this.left = choices.length
+    for (const { request, sink } of choices) {
+      const sequence = this.sequence(room, request, sink, reading)
+      const submitted = room.engine.submit(request, sequence)
+      if (!submitted.ok) {
+        this.abort()
+        return submitted.error
+      }
+      this.running.set(sequence, submitted.value)
+    }
+    return null
+  }
+
+  /** Ends all choices at once; no sink is called any more. */
+  abort(): void {
+    if (this.over) return
+    this.over = true
+    for (const [sequence, inEngine] of this.running) {
+      sequence.silence()
+      inEngine.abort()
+    }
+    this.running.clear()
+    this.onEnded()
+  }
+
+  private sequence(room: GenerateRoom, request: GenerateRequest, sink: ItemSink, reading: ReadingOptions): Sequence {
+    const { sampling, promptTokenIds } = request
+    const { stop, includeStopStrInOutput, minTokens } = sampling
+    const sequence: Sequence = new Sequence({
+      detokenizer: room.tokenizer.detokenizer(promptTokenIds, sampling.skipSpecialTokens),
+      stop: stop.length === 0 ? null : new StopFilter(stop, includeStopStrInOutput, minTokens),
+      parser: reading.parser.create({ promptTokenIds, parseCalls: reading.parseCalls }),
+      items: new Items(sink, reading, room.ids),
+      sink,
+      promptTokens: promptTokenIds.length,
+      wantsSteps: reading.wantsSteps,
+      showsStopToken: includeStopStrInOutput,
+      intervalTokens: reading.intervalTokens,
+      now: room.now,
+      onEnd: (failed) => this.choiceEnded(sequence, failed),
+      abortEngine: () => this.running.get(sequence)?.abort(),
+    })
+    return sequence
+  }
+
+  private choiceEnded(sequence: Sequence, failed: boolean): void {
+    this.running.delete(sequence)
+    this.left -= 1
+    if (failed) this.abort()
+    else if (this.left === 0) {
+      this.over = true
+      this.onEnded()
+    }
+  }
+}

@@ -1,0 +1,98 @@
+import type { ItemKind, ItemSink } from "../ir/item-event"
+import type { ParserSink } from "../parser/parser"
+
+/** Where ids of items and calls come from; injected so that tests can fix them. */
+export interface ItemIds {
+  /** 32 hex digits. */
+  item(): string
+  /** For calls whose model gives them none. */
+  call(): string
+}
+
+/** What of the model's output the request wants to see. */
+export interface ItemOptions {
+  readonly includeReasoning: boolean
+  /** False: calls after the first are dropped. */
+  readonly parallelToolCalls: boolean
+}
+
+/** `muted` = a call or reasoning that the request does not want: it is swallowed and takes no index. */
+type Open = ItemKind | "nothing" | "muted"
+
+/**
+ * The one owner of "which item is open": turns a parser's calls into items. Items open on their first non-empty text
+ * (calls on their name) and close when the next one opens, because only the end of the sequence tells whether the last
+ * item was cut. Source: RESPONSES.md 10.
+ */
+export class Items implements ParserSink {
+  /** Calls shown so far. */
+  calls = 0
+  private open: Open = "nothing"
+  private nextIndex = 0
+  private seenCalls = 0
+  private readonly sink: ItemSink
+  private readonly options: ItemOptions
+  private readonly ids: ItemIds
+
+  constructor(sink: ItemSink, options: ItemOptions, ids: ItemIds) {
+    this.sink = sink
+    this.options = options
+    this.ids = ids
+  }
+
+  /** Hot (bench/fold.ts). */
+  reasoning(text: string): void {
+    if (!this.options.includeReasoning) {
+      this.mute()
+      return
+    }
+    if (this.open !== "reasoning") this.begin("reasoning", "", "")
+    this.sink.delta(text)
+  }
+
+  /** Hot (bench/fold.ts). */
+  text(text: string): void {
+    if (this.open !== "text") this.begin("text", "", "")
+    this.sink.delta(text)
+  }
+
+  callStart(name: string, id: string): void {
+    this.seenCalls += 1
+    if (this.seenCalls > 1 && !this.options.parallelToolCalls) {
+      this.mute()
+      return
+    }
+    this.calls += 1
+    this.begin("call", id === "" ? this.ids.call() : id, name)
+  }
+
+  callArguments(text: string): void {
+    if (this.open === "call") this.sink.delta(text)
+  }
+
+  callEnd(): void {
+    // The call stays open: if nothing follows, the finish reason decides how it closes.
+  }
+
+  /** The sequence ended; `cut` when the reply limit ended it. */
+  end(cut: boolean): void {
+    this.closeOpen(cut)
+    this.open = "nothing"
+  }
+
+  private begin(kind: ItemKind, callId: string, name: string): void {
+    this.closeOpen(false)
+    this.open = kind
+    this.sink.open({ kind, index: this.nextIndex, id: this.ids.item(), callId, name })
+    this.nextIndex += 1
+  }
+
+  private mute(): void {
+    this.closeOpen(false)
+    this.open = "muted"
+  }
+
+  private closeOpen(cut: boolean): void {
+    if (this.open !== "nothing" && this.open !== "muted") this.sink.close(cut)
+  }
+}
