@@ -7,9 +7,9 @@ import { createOpenAI } from "@ai-sdk/openai"
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible"
 import { APICallError, generateText, isStepCount, type LanguageModel, Output, streamText, tool } from "ai"
 import { z } from "zod"
+import { type Server, startServer } from "../support/server-process"
 import { callText, type Script, script, sentence, thinking } from "./support/script"
 import { type ScriptedFetch, scriptedFetch } from "./support/scripted-fetch"
-import { type Server, startServer } from "./support/server"
 
 let server: Server
 let name: string

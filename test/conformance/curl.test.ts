@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { type Server, startServer } from "../support/server-process"
 import { script, sentence, thinking } from "./support/script"
-import { type Server, startServer } from "./support/server"
 
 const here = Bun.which("curl") !== null
 if (!here) console.log("curl: skipped, there is no curl")

@@ -4,9 +4,9 @@ import OpenAI, { APIUserAbortError } from "openai"
 import { zodFunction, zodResponseFormat } from "openai/helpers/zod"
 import type { ChatCompletionChunk, ChatCompletionMessageParam } from "openai/resources/chat/completions"
 import { z } from "zod"
+import { type Server, startServer } from "../support/server-process"
 import { callText, script, sentence, thinking } from "./support/script"
 import { scriptedFetch } from "./support/scripted-fetch"
-import { type Server, startServer } from "./support/server"
 
 let server: Server
 let client: OpenAI

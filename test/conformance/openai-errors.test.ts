@@ -1,8 +1,8 @@
 /** What the `openai` package makes of our errors: its class, and status, type, param and code of the envelope. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import OpenAI, { APIError, AuthenticationError, BadRequestError, InternalServerError, NotFoundError } from "openai"
+import { type Server, startServer } from "../support/server-process"
 import { script } from "./support/script"
-import { type Server, startServer } from "./support/server"
 
 const key = "sk-correct"
 let server: Server

@@ -4,8 +4,8 @@ import OpenAI from "openai"
 import { zodResponsesFunction, zodTextFormat } from "openai/helpers/zod"
 import type { ResponseInput, ResponseOutputItem, ResponseStreamEvent } from "openai/resources/responses/responses"
 import { z } from "zod"
+import { type Server, startServer } from "../support/server-process"
 import { callText, script, sentence, thinking } from "./support/script"
-import { type Server, startServer } from "./support/server"
 
 let server: Server
 let client: OpenAI

@@ -8,7 +8,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { type Server, startServer } from "./support/server"
+import { type Server, startServer } from "../support/server-process"
 
 const folder = join(import.meta.dir, "python")
 const environment = join(import.meta.dir, ".venv")

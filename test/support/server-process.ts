@@ -1,10 +1,10 @@
 /**
  * The server as its users start it: a child process on a free port, ended by its process id. Nothing of src/ is
- * imported here, so what the clients see is what the command serves.
+ * imported here, so what clients and benches see is what the command serves.
  */
 import { join } from "node:path"
 
-const root = join(import.meta.dir, "../../..")
+const root = join(import.meta.dir, "../..")
 const readyLine = /listening on (http:\/\/\S+)/
 /** A server that has not said it listens by then is broken. */
 const readyMsMax = 20_000
@@ -22,13 +22,18 @@ export interface Server {
   end(): Promise<number | string>
 }
 
+/** Starts `sluice serve` on a free port with a simulator of 1 ms steps, plus the given flags. */
+export function startServer(...flags: string[]): Promise<Server> {
+  return startServerUnder([], ["--sim-step-ms", "1", "--sim-prefill-ms", "0", ...flags])
+}
+
 /**
- * Starts `sluice serve` on a free port with a 1 ms simulator, plus the given flags, and waits for the ready line.
- * Throws with everything the process wrote when it ends first or says nothing in time.
+ * Starts `sluice serve` on a free port behind a command that replaces itself by it (`taskset -c 0`), and waits for the
+ * ready line. Throws with everything the process wrote when it ends first or says nothing in time.
  */
-export async function startServer(...flags: string[]): Promise<Server> {
-  const command = [process.execPath, "--no-install", "src/main.ts", "serve"]
-  const child = Bun.spawn([...command, "--port", "0", "--sim-step-ms", "1", "--sim-prefill-ms", "0", ...flags], {
+export async function startServerUnder(prefix: readonly string[], flags: readonly string[]): Promise<Server> {
+  const command = [process.execPath, "--no-install", "src/main.ts", "serve", "--port", "0"]
+  const child = Bun.spawn([...prefix, ...command, ...flags], {
     cwd: root,
     stdin: "ignore",
     stdout: "pipe",
