@@ -8,8 +8,15 @@ import type { SamplingDefaults } from "../ir/sampling"
 export type TokenizerSource =
   /** Parsed `tokenizer.json` and `tokenizer_config.json` ({} when absent). */
   | { readonly kind: "tokenizer_json"; readonly tokenizerJson: unknown; readonly tokenizerConfig: unknown }
-  /** o200k_base ranks of the `tiktoken` package with added special tokens (spelling → id). */
-  | { readonly kind: "o200k"; readonly specialTokens: { readonly [token: string]: number } }
+  /**
+   * o200k_base ranks of the `tiktoken` package with tokens beside them (spelling → id): special ones, which
+   * `skip_special_tokens` drops, and added ones, which it keeps.
+   */
+  | {
+      readonly kind: "o200k"
+      readonly specialTokens: { readonly [token: string]: number }
+      readonly addedTokens: { readonly [token: string]: number }
+    }
 
 /** A model, read and checked. */
 export interface ModelProfile {
