@@ -1,0 +1,23 @@
+/** Time as the simulator sees it; tests pass one that they move by hand. */
+export interface SimulatorClock {
+  /** Milliseconds on a monotonic clock. */
+  now(): number
+  /** Calls `run` once, not before this returns; the answer cancels it. */
+  after(delayMs: number, run: () => void): () => void
+}
+
+/** Timers count whole milliseconds, so a wait below half of one is none. */
+const shortestWaitMs = 0.5
+
+/** The process's own monotonic clock. A wait of nothing lets sockets be read first (`setImmediate`). */
+export const systemClock: SimulatorClock = {
+  now: () => performance.now(),
+  after(delayMs, run) {
+    if (delayMs < shortestWaitMs) {
+      const immediate = setImmediate(run)
+      return () => clearImmediate(immediate)
+    }
+    const timer = setTimeout(run, Math.round(delayMs))
+    return () => clearTimeout(timer)
+  },
+}
