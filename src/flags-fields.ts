@@ -1,0 +1,218 @@
+/**
+ * What a flag is, and the few ways to make one: each ties a name to a kind of value and a field of the configuration.
+ * The flags themselves stand in `flags-table.ts`.
+ */
+import { type Config, defaultConfig } from "./config"
+import { booleanValue, type ValueKind } from "./flags-values"
+import { err, ok, type Result } from "./result"
+
+type Writable<Value> = { -readonly [Key in keyof Value]: Value[Key] }
+
+/** A `Config` being filled, with what must be looked at again once all flags are known. */
+export interface Draft extends Omit<Writable<Config>, "cors" | "limits" | "simulator"> {
+  cors: Writable<Config["cors"]>
+  limits: Writable<Config["limits"]>
+  simulator: Writable<Config["simulator"]>
+  /** `--chat-template` as written: a path or the template itself. */
+  chatTemplateSource: string | null
+  sslKeyFile: string | null
+  sslCertFile: string | null
+  sslCaFile: string | null
+}
+
+/** A fresh draft that holds the defaults. */
+export function emptyDraft(): Draft {
+  return {
+    ...defaultConfig,
+    cors: { ...defaultConfig.cors },
+    limits: { ...defaultConfig.limits },
+    simulator: { ...defaultConfig.simulator },
+    chatTemplateSource: null,
+    sslKeyFile: null,
+    sslCertFile: null,
+    sslCaFile: null,
+  }
+}
+
+/** Headings of the help text, in its order. */
+export const flagGroups = [
+  "model",
+  "server",
+  "security",
+  "prompts",
+  "parsers",
+  "replies",
+  "logging",
+  "limits",
+  "simulator",
+] as const
+/** One of the headings. */
+export type FlagGroup = (typeof flagGroups)[number]
+
+/** A text that a flag does not take, and the end of "expected …". */
+export interface BadValue {
+  readonly text: string
+  readonly expected: string
+}
+
+/** One flag. `apply` reads the texts given for it and writes the draft, or says what was expected. */
+export interface Flag {
+  /** Words with dashes between, without the two in front. */
+  readonly name: string
+  readonly group: FlagGroup
+  /** `switch` = needs no value; `one` = the last value counts; `many` = several values, and repeatable. */
+  readonly arity: "switch" | "one" | "many"
+  /** Stands for the value in the help text. */
+  readonly sample: string
+  readonly help: string
+  /** As the help text shows it, with its unit. */
+  readonly defaultText: string
+  /** Variables that count where neither command line nor config file gives the flag; the first that is set wins. */
+  readonly env: readonly string[]
+  apply(draft: Draft, texts: readonly string[]): Result<null, BadValue>
+}
+
+interface Words {
+  readonly unit?: string
+  /** Shown as the default when the field's own default says too little (null, "", []). */
+  readonly unset?: string
+  readonly env?: readonly string[]
+}
+
+function defaultText(value: unknown, words: Words): string {
+  const shown = words.unset ?? (typeof value === "string" ? value : JSON.stringify(value))
+  return words.unit === undefined ? shown : `${shown} ${words.unit}`
+}
+
+/** Any flag with one value: `set` says where it lands. */
+export function build<Value>(
+  group: FlagGroup,
+  name: string,
+  kind: ValueKind<Value>,
+  help: string,
+  fallback: unknown,
+  words: Words,
+  set: (draft: Draft, value: Value) => void,
+): Flag {
+  return {
+    name,
+    group,
+    arity: kind.sample === booleanValue.sample ? "switch" : "one",
+    sample: kind.sample,
+    help,
+    defaultText: defaultText(fallback, words),
+    env: words.env ?? [],
+    apply: (draft, texts) => {
+      const text = texts.at(-1) ?? ""
+      const value = kind.read(text)
+      if (!value.ok) return err({ text, expected: value.error })
+      set(draft, value.value)
+      return ok(null)
+    },
+  }
+}
+
+/** A flag that sets one field of the draft. */
+export function one<Key extends keyof Draft, Value extends Draft[Key]>(
+  group: FlagGroup,
+  name: string,
+  kind: ValueKind<Value>,
+  key: Key,
+  help: string,
+  words: Words = {},
+): Flag {
+  return build(group, name, kind, help, emptyDraft()[key], words, (draft, value) => {
+    draft[key] = value
+  })
+}
+
+/** A switch whose vLLM name says the opposite of the field. */
+export function inverted(group: FlagGroup, name: string, key: "docs" | "accessLog", help: string): Flag {
+  return build(group, name, booleanValue, help, !defaultConfig[key], {}, (draft, value) => {
+    draft[key] = !value
+  })
+}
+
+/** A flag of the CORS rules. */
+export function cors<Key extends keyof Draft["cors"], Value extends Draft["cors"][Key]>(
+  name: string,
+  kind: ValueKind<Value>,
+  key: Key,
+  help: string,
+): Flag {
+  return build("security", name, kind, help, defaultConfig.cors[key], {}, (draft, value) => {
+    draft.cors[key] = value
+  })
+}
+
+/** A flag that bounds what comes from outside. */
+export function limit(
+  name: string,
+  kind: ValueKind<number>,
+  key: keyof Draft["limits"],
+  help: string,
+  words: Words = {},
+): Flag {
+  return build("limits", name, kind, help, defaultConfig.limits[key], words, (draft, value) => {
+    draft.limits[key] = value
+  })
+}
+
+/** A flag of the simulator engine. */
+export function pace<Key extends keyof Draft["simulator"], Value extends Draft["simulator"][Key]>(
+  name: string,
+  kind: ValueKind<Value>,
+  key: Key,
+  help: string,
+  words: Words = {},
+): Flag {
+  return build("simulator", name, kind, help, defaultConfig.simulator[key], words, (draft, value) => {
+    draft.simulator[key] = value
+  })
+}
+
+/** A flag with several values, none of them empty. */
+export function many(
+  group: FlagGroup,
+  name: string,
+  sample: string,
+  key: "servedModelNames" | "apiKeys",
+  help: string,
+  words: Words,
+): Flag {
+  return {
+    name,
+    group,
+    arity: "many",
+    sample: `${sample} …`,
+    help,
+    defaultText: defaultText([], words),
+    env: words.env ?? [],
+    apply: (draft, texts) => {
+      if (texts.length === 0) return err({ text: "", expected: "at least one value" })
+      const empty = texts.find((text) => text === "")
+      if (empty !== undefined) return err({ text: empty, expected: "a text that is not empty" })
+      draft[key] = [...new Set(texts)]
+      return ok(null)
+    },
+  }
+}
+
+/** A flag of vLLM whose effect is always there: taken with its one value, refused otherwise. */
+export function always(group: FlagGroup, name: string, value: string, help: string): Flag {
+  return {
+    name,
+    group,
+    arity: value === "true" ? "switch" : "one",
+    sample: value === "true" ? booleanValue.sample : value,
+    help,
+    defaultText: `always ${value === "true" ? "on" : value}`,
+    env: [],
+    apply: (_, texts) => {
+      const text = texts.at(-1) ?? ""
+      return text.toLowerCase() === value
+        ? ok(null)
+        : err({ text, expected: `${value}; the rest is not supported yet` })
+    },
+  }
+}

@@ -1,0 +1,304 @@
+/**
+ * The one table of flags: name, kind, unit, default, help, environment variables, and where each lands in `Config`.
+ * Names are vLLM's (`vllm serve --help`) where vLLM has the flag; ours stand in the groups "simulator" and "limits".
+ * Reading, help and the config file all come from here.
+ */
+import { always, build, cors, type Flag, inverted, limit, many, one, pace } from "./flags-fields"
+import {
+  booleanValue,
+  choiceValue,
+  countValue,
+  durationValue,
+  integerValue,
+  jsonObjectValue,
+  jsonStringMapValue,
+  jsonStringsValue,
+  pathListValue,
+  rootPathValue,
+  textValue,
+  type ValueKind,
+  windowValue,
+} from "./flags-values"
+import { err, ok } from "./result"
+
+/** Engines that are planned: named, so that nobody looks for a typing mistake. */
+const plannedEngines = ["vllm", "http"]
+
+const engineValue: ValueKind<"simulator"> = {
+  sample: "simulator",
+  read: (text) => {
+    if (text === "simulator") return ok("simulator")
+    return err(plannedEngines.includes(text) ? `simulator; ${text} is not supported yet` : "simulator")
+  },
+}
+
+const tokenizerModeValue: ValueKind<string> = {
+  sample: "auto|hf",
+  read: (text) => (text === "auto" || text === "hf" ? ok(text) : err("auto or hf; other modes are not supported yet")),
+}
+
+/** All flags that are built. */
+export const flagTable: readonly Flag[] = [
+  one(
+    "model",
+    "model",
+    textValue("MODEL"),
+    "model",
+    "Model folder, or org/name on the hub. May also be the first argument.",
+    { unset: "the built-in profile" },
+  ),
+  many("model", "served-model-name", "NAME", "servedModelNames", "Names that requests may use; the first is echoed.", {
+    unset: "the model as given",
+  }),
+  one(
+    "model",
+    "tokenizer",
+    textValue("MODEL"),
+    "tokenizer",
+    "Folder or org/name whose tokenizer and chat template are used instead.",
+    { unset: "the model's" },
+  ),
+  build("model", "tokenizer-mode", tokenizerModeValue, "Both words mean tokenizer.json.", "auto", {}, () => {}),
+  one("model", "revision", textValue("REV"), "revision", "Branch, tag or commit on the hub.", { unset: "main" }),
+  one("model", "download-dir", textValue("DIR"), "downloadDir", "Where files from the hub are kept.", {
+    unset: "the hub's cache folder",
+    env: ["HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"],
+  }),
+  one(
+    "model",
+    "max-model-len",
+    windowValue,
+    "contextTokensMax",
+    "The window: prompt and reply together. 8k is 8000, 8K is 8192.",
+    { unit: "tokens", unset: "the model's" },
+  ),
+  one(
+    "model",
+    "generation-config",
+    textValue("auto|vllm|DIR"),
+    "generationConfig",
+    "Sampling defaults: the model's generation_config.json, none, or another folder's.",
+  ),
+  one(
+    "model",
+    "override-generation-config",
+    jsonObjectValue,
+    "overrideGenerationConfig",
+    'Sampling defaults on top of those, such as {"temperature": 0.5}.',
+  ),
+  one("model", "engine", engineValue, "engine", "Who computes tokens. vllm and http are not supported yet."),
+
+  one("server", "host", textValue("HOST"), "host", "Address to listen on."),
+  one("server", "port", integerValue(0, 65_535), "port", "TCP port; 0 = any free one."),
+  one("server", "uds", textValue("PATH"), "uds", "Listen on a Unix socket instead.", { unset: "none" }),
+  one("server", "root-path", rootPathValue, "rootPath", "Prefix that a proxy in front adds to every path.", {
+    unset: "none",
+  }),
+  one(
+    "server",
+    "shutdown-timeout",
+    durationValue(1000),
+    "shutdownTimeoutSeconds",
+    "What running requests get after SIGTERM or SIGINT; 0 = abort at once.",
+    { unit: "seconds" },
+  ),
+  one(
+    "server",
+    "sse-keep-alive-interval",
+    durationValue(1000),
+    "sseKeepAliveSeconds",
+    "Comment frames on idle streams; 0 = none.",
+    { unit: "seconds" },
+  ),
+  one(
+    "server",
+    "enable-request-id-headers",
+    booleanValue,
+    "enableRequestIdHeaders",
+    "Send X-Request-Id with every reply.",
+  ),
+  inverted("server", "disable-fastapi-docs", "docs", "No /docs and no /openapi.json."),
+  always("server", "enable-offline-docs", "true", "The docs page never needs the network."),
+  always("server", "enable-server-load-tracking", "true", "/load counts."),
+  always("server", "api-server-count", "1", "Processes on the port."),
+
+  many("security", "api-key", "KEY", "apiKeys", "Keys that guarded routes accept.", {
+    unset: "none",
+    env: ["VLLM_API_KEY"],
+  }),
+  cors("allowed-origins", jsonStringsValue, "origins", "CORS origins."),
+  cors("allowed-methods", jsonStringsValue, "methods", "CORS methods."),
+  cors("allowed-headers", jsonStringsValue, "headers", "CORS request headers."),
+  cors("allow-credentials", booleanValue, "credentials", "CORS with cookies and authorization."),
+  one("security", "ssl-keyfile", textValue("FILE"), "sslKeyFile", "TLS private key (PEM).", { unset: "none" }),
+  one(
+    "security",
+    "ssl-certfile",
+    textValue("FILE"),
+    "sslCertFile",
+    "TLS certificate chain (PEM); may hold the key as well.",
+    { unset: "none" },
+  ),
+  one("security", "ssl-ca-certs", textValue("FILE"), "sslCaFile", "TLS certificate authorities (PEM).", {
+    unset: "none",
+  }),
+
+  one(
+    "prompts",
+    "chat-template",
+    textValue("FILE|TEXT"),
+    "chatTemplateSource",
+    "A template file, or the template itself on one line.",
+    { unset: "the model's" },
+  ),
+  one(
+    "prompts",
+    "chat-template-content-format",
+    choiceValue("auto", "string", "openai"),
+    "chatTemplateContentFormat",
+    "How message content reaches the template.",
+  ),
+  one(
+    "prompts",
+    "trust-request-chat-template",
+    booleanValue,
+    "trustRequestChatTemplate",
+    "Requests may bring their own template.",
+  ),
+  one("prompts", "trust-request-mm-kwargs", booleanValue, "trustRequestMmKwargs", "Requests may set media options."),
+  one(
+    "prompts",
+    "default-chat-template-kwargs",
+    jsonObjectValue,
+    "defaultChatTemplateKwargs",
+    "Template variables under those of the request.",
+  ),
+  one(
+    "prompts",
+    "reasoning-effort-map",
+    jsonStringMapValue,
+    "reasoningEffortMap",
+    "Renames effort levels for the template.",
+  ),
+  one("prompts", "response-role", textValue("ROLE"), "responseRole", "Role of chat replies."),
+  one(
+    "prompts",
+    "exclude-tools-when-tool-choice-none",
+    booleanValue,
+    "excludeToolsWhenToolChoiceNone",
+    "Keep tools out of the prompt when tool_choice is none.",
+  ),
+
+  one(
+    "parsers",
+    "reasoning-parser",
+    textValue("NAME|auto|none"),
+    "reasoningParser",
+    "How reasoning is told from text.",
+  ),
+  one("parsers", "tool-call-parser", textValue("NAME|auto|none"), "toolCallParser", "How function calls are found."),
+  always("parsers", "enable-auto-tool-choice", "true", "No effect: tool choice auto needs no flag."),
+
+  one(
+    "replies",
+    "return-tokens-as-token-ids",
+    booleanValue,
+    "returnTokensAsTokenIds",
+    "Tokens in logprobs become token_id:N.",
+  ),
+  one(
+    "replies",
+    "enable-prompt-tokens-details",
+    booleanValue,
+    "enablePromptTokensDetails",
+    "Cached tokens in chat usage.",
+  ),
+  one("replies", "enable-per-request-metrics", booleanValue, "enablePerRequestMetrics", "A metrics object in replies."),
+  one("replies", "enable-force-include-usage", booleanValue, "enableForceIncludeUsage", "Usage on every stream."),
+  one("replies", "max-logprobs", integerValue(-1), "maxLogprobs", "Alternatives a request may ask for; -1 = no limit."),
+  one("replies", "stream-interval", integerValue(1), "streamIntervalTokens", "What a streamed chunk holds, at least.", {
+    unit: "tokens",
+  }),
+
+  one("logging", "enable-log-requests", booleanValue, "enableLogRequests", "Log each request."),
+  one(
+    "logging",
+    "enable-log-outputs",
+    booleanValue,
+    "enableLogOutputs",
+    "Log each reply; needs --enable-log-requests.",
+  ),
+  one("logging", "max-log-len", integerValue(0), "maxLogLength", "Longest prompt or reply in a log line.", {
+    unit: "characters",
+    unset: "unlimited",
+  }),
+  inverted("logging", "disable-uvicorn-access-log", "accessLog", "No line for each HTTP request."),
+  one(
+    "logging",
+    "disable-access-log-for-endpoints",
+    pathListValue,
+    "accessLogSkippedPaths",
+    "Paths without such a line.",
+    { unset: "none" },
+  ),
+
+  limit("max-request-body-size", countValue(1), "bodyBytesMax", "Larger request bodies get 413.", {
+    unit: "bytes",
+    env: ["VLLM_HTTP_MAX_REQUEST_BODY_SIZE"],
+  }),
+  limit(
+    "max-json-depth",
+    integerValue(1, 10_000),
+    "jsonDepthMax",
+    "Arrays and objects inside each other; more is 400.",
+  ),
+  limit(
+    "max-concurrent-requests",
+    integerValue(1),
+    "concurrentRequestsMax",
+    "Requests inside generation routes; more is 503.",
+  ),
+  limit("max-num-queued-reqs", integerValue(0), "queuedRequestsMax", "Requests waiting in the engine; more is 503.", {
+    unset: "unlimited",
+  }),
+  limit("max-n-sequences", integerValue(1), "choicesMax", "Choices (n) of one request.", {
+    env: ["VLLM_MAX_N_SEQUENCES"],
+  }),
+  limit("max-stop-strings", integerValue(0), "stopStringsMax", "Stop strings of one request.", {
+    env: ["VLLM_MAX_STOP_STRINGS"],
+  }),
+  limit("max-completion-prompts", integerValue(1), "completionPromptsMax", "Prompts of one completions request.", {
+    env: ["VLLM_MAX_COMPLETION_PROMPTS"],
+  }),
+  limit("max-num-bad-words", integerValue(0), "badWordsMax", "Bad words of one request.", {
+    env: ["VLLM_MAX_NUM_BAD_WORDS"],
+  }),
+  limit(
+    "max-stream-buffer-size",
+    countValue(1),
+    "streamBufferedBytesMax",
+    "Held for a client that does not read; more aborts its stream.",
+    { unit: "bytes" },
+  ),
+  one(
+    "limits",
+    "skip-model-name-validation",
+    booleanValue,
+    "skipModelNameValidation",
+    "Accept any model name in requests.",
+    { env: ["VLLM_SKIP_MODEL_NAME_VALIDATION"] },
+  ),
+
+  pace("sim-step-ms", durationValue(1), "stepMs", "One step; every running sequence gets its tokens in it.", {
+    unit: "milliseconds",
+  }),
+  pace("sim-prefill-ms", durationValue(1), "prefillMs", "What passes before a sequence's first token.", {
+    unit: "milliseconds",
+  }),
+  pace("sim-max-num-seqs", integerValue(1), "sequencesMax", "Sequences that run at once; the rest wait."),
+  pace("sim-seed", integerValue(0), "seed", "Seed of what is generated."),
+  pace("sim-allow-scripts", booleanValue, "allowScripts", "Requests may say what is generated (vllm_xargs.sim_*)."),
+  pace("sim-restart-ms", durationValue(1), "restartMs", "How long a fatal failure keeps the engine down.", {
+    unit: "milliseconds",
+  }),
+]

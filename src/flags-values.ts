@@ -1,0 +1,168 @@
+/**
+ * What the text after a flag can mean: each kind checks one text and says what it expected instead. Command line,
+ * environment and config file all go through these, so that a value means the same wherever it stands.
+ */
+import type { Json } from "./ir/conversation"
+import { err, ok, type Result } from "./result"
+
+/** Longest wait that timers can hold: 2^31 − 1 ms. */
+const timerMsMax = 2_147_483_647
+
+/**
+ * One kind of value. `read` gives the value, or what was expected, as the end of "expected …". `sample` stands for the
+ * value in the help text.
+ */
+export interface ValueKind<Value> {
+  readonly sample: string
+  read(text: string): Result<Value, string>
+}
+
+/** Any text but an empty one. */
+export function textValue(sample: string): ValueKind<string> {
+  return { sample, read: (text) => (text === "" ? err("a text that is not empty") : ok(text)) }
+}
+
+/** One of a few words. */
+export function choiceValue<const Choice extends string>(...choices: Choice[]): ValueKind<Choice> {
+  return {
+    sample: choices.join("|"),
+    read: (text) => {
+      const found = choices.find((choice) => choice === text)
+      return found === undefined ? err(`one of ${choices.join(", ")}`) : ok(found)
+    },
+  }
+}
+
+/** `true` or `false`; the environment's 1/0, yes/no and on/off as well. */
+export const booleanValue: ValueKind<boolean> = {
+  sample: "true|false",
+  read: (text) => {
+    const word = text.toLowerCase()
+    if (["true", "1", "yes", "on"].includes(word)) return ok(true)
+    if (["false", "0", "no", "off"].includes(word)) return ok(false)
+    return err("true or false")
+  },
+}
+
+/** A whole number in [least, most]. */
+export function integerValue(least: number, most: number = Number.MAX_SAFE_INTEGER): ValueKind<number> {
+  const expected = most === Number.MAX_SAFE_INTEGER ? `a whole number from ${least}` : `a whole number ${least}–${most}`
+  return {
+    sample: "N",
+    read: (text) => {
+      const value = /^-?\d{1,16}$/.test(text) ? Number(text) : Number.NaN
+      return Number.isSafeInteger(value) && value >= least && value <= most ? ok(value) : err(expected)
+    },
+  }
+}
+
+/** A count that may be written with a suffix: k, m, g, t are powers of 1000, K, M, G, T of 1024; `25.6k` is 25600. */
+export function countValue(least: number): ValueKind<number> {
+  return {
+    sample: "N",
+    read: (text) => {
+      const value = readCount(text)
+      const expected = `a whole number from ${least}; 8k is 8000, 8K is 8192`
+      return value !== null && value >= least ? ok(value) : err(expected)
+    },
+  }
+}
+
+/** The window: a count of at least 1, or null for `auto` and -1 (vLLM's --max-model-len). */
+export const windowValue: ValueKind<number | null> = {
+  sample: "N|auto",
+  read: (text) => {
+    if (text === "auto" || text === "-1") return ok(null)
+    const value = readCount(text)
+    return value !== null && value >= 1 ? ok(value) : err("auto, -1, or a whole number from 1; 8k is 8000, 8K is 8192")
+  },
+}
+
+/** A time from 0, as long as timers reach. `unitMs` is 1 for milliseconds and 1000 for seconds. */
+export function durationValue(unitMs: number): ValueKind<number> {
+  const most = Math.floor(timerMsMax / unitMs)
+  return {
+    sample: unitMs === 1 ? "MS" : "SECONDS",
+    read: (text) => {
+      const value = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : Number.NaN
+      return value <= most ? ok(value) : err(`a number 0–${most}`)
+    },
+  }
+}
+
+/** A JSON object. */
+export const jsonObjectValue: ValueKind<{ [name: string]: Json }> = {
+  sample: "JSON",
+  read: (text) => {
+    const value = readJson(text)
+    return isJsonObject(value) ? ok(value) : err("a JSON object")
+  },
+}
+
+/** A JSON object whose values are all strings. */
+export const jsonStringMapValue: ValueKind<{ [name: string]: string }> = {
+  sample: "JSON",
+  read: (text) => {
+    const value = readJson(text)
+    if (!isJsonObject(value)) return err("a JSON object of strings")
+    const strings: { [name: string]: string } = {}
+    for (const [name, entry] of Object.entries(value)) {
+      if (typeof entry !== "string") return err("a JSON object of strings")
+      strings[name] = entry
+    }
+    return ok(strings)
+  },
+}
+
+/** A JSON list of strings, as vLLM takes for the CORS flags. */
+export const jsonStringsValue: ValueKind<string[]> = {
+  sample: "JSON",
+  read: (text) => {
+    const value = readJson(text)
+    if (!Array.isArray(value)) return err('a JSON list of strings, such as ["*"]')
+    const strings = value.filter((entry) => typeof entry === "string")
+    return strings.length === value.length ? ok(strings) : err('a JSON list of strings, such as ["*"]')
+  },
+}
+
+/** Paths with commas between them, each starting with a slash. */
+export const pathListValue: ValueKind<string[]> = {
+  sample: "PATH,PATH",
+  read: (text) => {
+    const paths = text.split(",").map((path) => path.trim())
+    return paths.every((path) => path.startsWith("/")) ? ok(paths) : err("paths that start with /, with commas between")
+  },
+}
+
+/** A proxy's prefix: empty, or a path that starts with a slash. A slash at the end is dropped. */
+export const rootPathValue: ValueKind<string> = {
+  sample: "PATH",
+  read: (text) =>
+    text === "" || /^\/[^?#\s]*$/.test(text) ? ok(text.replace(/\/+$/, "")) : err("a path that starts with /"),
+}
+
+function readCount(text: string): number | null {
+  const match = /^(\d{1,16}(?:\.\d{1,9})?)([kKmMgGtT]?)$/.exec(text)
+  if (match === null) return null
+  const digits = match[1]!
+  const suffix = match[2]!
+  // A fraction has a meaning only with the decimal suffixes, as in vLLM.
+  if (digits.includes(".") && !/[kmgt]/.test(suffix)) return null
+  const power = suffix === "" ? 0 : "kmgt".indexOf(suffix.toLowerCase()) + 1
+  const value = Number(digits) * (suffix === suffix.toLowerCase() ? 1000 : 1024) ** power
+  const whole = digits.includes(".") ? Math.floor(value + 1e-6) : value
+  return Number.isSafeInteger(whole) ? whole : null
+}
+
+function readJson(text: string): Json | undefined {
+  try {
+    // JSON.parse gives exactly the shapes of Json (without bigint).
+    return JSON.parse(text) as Json
+  } catch {
+    return undefined
+  }
+}
+
+function isJsonObject(value: Json | undefined): value is { [key: string]: Json } {
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+}
