@@ -1,0 +1,176 @@
+/**
+ * What serving costs: streaming and plain chat and responses against the simulator engine, through real sockets.
+ *
+ *     npm run bench                     all rows, three repeats
+ *     npm run bench -- --repeats 5 --connections 64 --api responses --step-ms 10
+ *     npm run bench -- --check          a small run of each row, as a test
+ *
+ * The server is a child process; the load comes from another one (bench/support/load.ts). Processor time is the server's own,
+ * from /proc, so the columns that need it are empty elsewhere than on Linux. Every answer is checked in the run.
+ */
+import { readFileSync } from "node:fs"
+import { cpus } from "node:os"
+import { join } from "node:path"
+import { type Server, startServerUnder } from "../test/support/server-process"
+import type { Load, Plan } from "./support/load"
+import { optionsOf } from "./support/options"
+
+const options = optionsOf(Bun.argv.slice(2))
+
+/** Seconds in one tick of /proc's counters; the kernel's interface fixes it at a hundredth. */
+const tickMs = 10
+
+/** One line of the table. */
+interface Row {
+  readonly api: "chat" | "responses"
+  readonly stream: boolean
+  readonly connections: number
+}
+
+interface Measured {
+  readonly load: Load
+  /** The server's processor time, -1 where /proc is missing. */
+  readonly serverCpuMs: number
+}
+
+const pinned = Bun.which("taskset") !== null && cpus().length >= 2
+const serverPrefix = pinned ? ["taskset", "-c", "0"] : []
+const loadPrefix = pinned ? ["taskset", "-c", "1"] : []
+
+const prose =
+  "A kettle hums beside the window while rain draws thin lines down the glass. Someone counts the cups, finds one " +
+  "short, and borrows a jar from the shelf. Outside, a tram rings twice and turns toward the river, carrying wet " +
+  "umbrellas and the smell of bread. By noon the clouds have moved on, and the street shows its colours again. "
+
+await main()
+
+async function main(): Promise<void> {
+  printConditions()
+  const flags = ["--sim-step-ms", String(options.stepMs), "--sim-prefill-ms", "0", "--sim-max-num-seqs", "256"]
+  const server = await startServerUnder(serverPrefix, flags)
+  await runRows(server).finally(() => server.end())
+}
+
+async function runRows(server: Server): Promise<void> {
+  const script = await scriptOf(server, options.tokens - 1)
+  await measure(server, { api: "chat", stream: true, connections: 8 }, script, 32) // warm code, warm caches
+  printHead()
+  for (const connections of options.connections) {
+    for (const stream of [true, false]) {
+      for (const api of options.apis) {
+        const row: Row = { api, stream, connections }
+        const runs: Measured[] = []
+        for (let repeat = 0; repeat < options.repeats; repeat++) {
+          runs.push(await measure(server, row, script, Math.max(options.requests, connections)))
+        }
+        printRow(row, runs)
+      }
+    }
+  }
+}
+
+interface Script {
+  readonly tokenIds: readonly number[]
+  readonly text: string
+}
+
+/** Exactly `count` tokens of prose and the text they stand for, by the server's own tokenizer. */
+async function scriptOf(server: Server, count: number): Promise<Script> {
+  const ask = async <T>(path: string, body: unknown): Promise<T> => {
+    const answer = await fetch(`${server.origin}${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+    })
+    return answer.json()
+  }
+  const { tokens } = await ask<{ tokens: number[] }>("/tokenize", { prompt: prose.repeat(1 + Math.ceil(count / 60)) })
+  const tokenIds = tokens.slice(0, count)
+  if (tokenIds.length !== count) throw new Error(`the prose has only ${tokens.length} tokens`)
+  const { prompt } = await ask<{ prompt: string }>("/detokenize", { tokens: tokenIds })
+  return { tokenIds, text: prompt }
+}
+
+async function measure(server: Server, row: Row, script: Script, requests: number): Promise<Measured> {
+  const plan: Plan = {
+    origin: server.origin,
+    ...row,
+    requests,
+    tokensPerRequest: script.tokenIds.length + 1,
+    scriptTokenIds: script.tokenIds,
+    expectedText: script.text,
+  }
+  const before = cpuMs(server.pid)
+  const command = [...loadPrefix, process.execPath, "--no-install", join(import.meta.dir, "support/load.ts")]
+  const child = Bun.spawn([...command, JSON.stringify(plan)], { stdin: "ignore", stdout: "pipe", stderr: "inherit" })
+  const out = await new Response(child.stdout).text()
+  if ((await child.exited) !== 0) throw new Error(`the load for ${JSON.stringify(row)} failed`)
+  const after = cpuMs(server.pid)
+  return { load: JSON.parse(out), serverCpuMs: before === null || after === null ? -1 : after - before }
+}
+
+/** utime + stime of all threads of a process, or null where there is no /proc. */
+function cpuMs(pid: number): number | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8")
+    // The second field is the name in brackets and may hold spaces; utime and stime are fields 14 and 15.
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
+    return (Number(fields[11]) + Number(fields[12])) * tickMs
+  } catch {
+    return null
+  }
+}
+
+function printConditions(): void {
+  const cpu = cpus()[0]?.model ?? "unknown processor"
+  const where = pinned ? "server on core 0, load on core 1" : "not pinned"
+  console.log(`${cpu}, ${cpus().length} cores, ${process.platform} ${process.arch}; Bun ${Bun.version}; ${where}`)
+  console.log(
+    `${options.tokens} tokens a request, one token a step, steps of ${options.stepMs} ms, ` +
+      `${options.requests} requests a run, ${options.repeats} runs: median (lowest–highest)`,
+  )
+}
+
+const columns = [
+  { title: "api", width: 9 },
+  { title: "mode", width: 6 },
+  { title: "conns", width: 5 },
+  { title: "tokens/s", width: 24 },
+  { title: "events/s", width: 24 },
+  { title: "server CPU µs/token", width: 20 },
+  { title: "TTFT p50 ms", width: 18 },
+  { title: "TTFT p99 ms", width: 18 },
+  { title: "load CPU", width: 8 },
+]
+
+function printHead(): void {
+  console.log(columns.map(({ title, width }) => title.padStart(width)).join("  "))
+}
+
+function printRow(row: Row, runs: readonly Measured[]): void {
+  const of = (value: (run: Measured) => number, digits: number): string => {
+    const sorted = runs.map(value).sort((a, b) => a - b)
+    const show = (at: number) => sorted[at]!.toFixed(digits)
+    const median = show(Math.floor(sorted.length / 2))
+    return sorted.length === 1 ? median : `${median} (${show(0)}–${show(sorted.length - 1)})`
+  }
+  const cells = [
+    row.api,
+    row.stream ? "stream" : "plain",
+    String(row.connections),
+    of(({ load }) => (load.tokens / load.wallMs) * 1_000, 0),
+    row.stream ? of(({ load }) => (load.events / load.wallMs) * 1_000, 0) : "",
+    runs.every(({ serverCpuMs }) => serverCpuMs >= 0)
+      ? of(({ load, serverCpuMs }) => (serverCpuMs / load.tokens) * 1_000, 2)
+      : "",
+    row.stream ? of(({ load }) => percentile(load.firstTokenMs, 50), 1) : "",
+    row.stream ? of(({ load }) => percentile(load.firstTokenMs, 99), 1) : "",
+    `${Math.round(100 * Math.max(...runs.map(({ load }) => load.cpuMs / load.wallMs)))} %`,
+  ]
+  console.log(cells.map((cell, at) => cell.padStart(columns[at]!.width)).join("  "))
+}
+
+/** Of ascending values, by nearest rank. */
+function percentile(ascending: readonly number[], percent: number): number {
+  return ascending[Math.max(0, Math.ceil((percent / 100) * ascending.length) - 1)]!
+}
