@@ -42,8 +42,6 @@ const prose =
   "short, and borrows a jar from the shelf. Outside, a tram rings twice and turns toward the river, carrying wet " +
   "umbrellas and the smell of bread. By noon the clouds have moved on, and the street shows its colours again. "
 
-await main()
-
 async function main(): Promise<void> {
   printConditions()
   const flags = ["--sim-step-ms", String(options.stepMs), "--sim-prefill-ms", "0", "--sim-max-num-seqs", "256"]
@@ -174,3 +172,5 @@ function printRow(row: Row, runs: readonly Measured[]): void {
 function percentile(ascending: readonly number[], percent: number): number {
   return ascending[Math.max(0, Math.ceil((percent / 100) * ascending.length) - 1)]!
 }
+
+await main()
