@@ -85,19 +85,31 @@ async function run(command: readonly string[]): Promise<Ended> {
   let killing: Timer | undefined
   const deadline = setTimeout(() => {
     console.error(`ended after ${stepMinutesMax} minutes: ${command.join(" ")}`)
-    child.kill("SIGTERM") // `--no-orphans` then takes the servers along that the tests started
+    child.kill("SIGTERM") // `--no-orphans` then takes the servers along that tests and benches started
     killing = setTimeout(() => child.kill("SIGKILL"), 5_000)
   }, stepMinutesMax * 60_000)
-  const decoder = new TextDecoder()
-  let errors = ""
-  for await (const chunk of child.stderr) {
-    process.stderr.write(chunk)
-    errors += decoder.decode(chunk, { stream: true })
-  }
+  const reader = child.stderr.getReader()
+  const reading = pass(reader)
   const code = await child.exited
   clearTimeout(deadline)
   clearTimeout(killing)
+  // A grandchild that lived on would hold the pipe open; what the child itself wrote is there by then.
+  const letGo = setTimeout(() => reader.cancel(), 5_000)
+  const errors = await reading
+  clearTimeout(letGo)
   return { code, errors }
+}
+
+/** Passes standard error on while it comes, and gives all of it. */
+async function pass(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ""
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return text
+    process.stderr.write(value)
+    text += decoder.decode(value, { stream: true })
+  }
 }
 
 async function check(title: string, command: readonly string[]): Promise<Counts> {
@@ -177,7 +189,8 @@ async function runBenches(): Promise<Counts> {
     .sort()
   let counts = none
   for (const name of benches) {
-    counts = add(counts, await check(`bench/${name} --check`, [bun, "--no-install", `bench/${name}`, "--check"]))
+    const command = [bun, "--no-install", "--no-orphans", `bench/${name}`, "--check"]
+    counts = add(counts, await check(`bench/${name} --check`, command))
   }
   return counts
 }
