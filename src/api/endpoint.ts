@@ -39,8 +39,8 @@ export interface ModelFacts {
   readonly parsesCalls: boolean
   /** A token as text, as it reads on its own (U+FFFD for bytes that are no characters). */
   readonly tokenText: (id: number) => string
-  /** The bytes of a token. */
-  readonly tokenBytes: (id: number) => Uint8Array
+  /** Ids as text, special tokens spelled out. */
+  readonly decode: (tokenIds: Uint32Array) => string
 }
 
 /** A request in terms that no API shows through, with `ask`: what its reply must know. */

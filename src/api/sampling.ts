@@ -43,7 +43,10 @@ export const samplingFields = {
   allowed_token_ids: optional(Type.Array(int32)),
   bad_words: optional(Type.Array(Type.String())),
   watermarking: optional(Type.Boolean()),
-  structured_outputs: optional(structuredOutputs, "Exactly one of json, regex, choice, grammar, json_object, structural_tag"),
+  structured_outputs: optional(
+    structuredOutputs,
+    "Exactly one of json, regex, choice, grammar, json_object, structural_tag",
+  ),
   thinking_token_budget: optional(int32),
   repetition_detection: optional(
     Type.Object({ max_pattern_size: int32, min_pattern_size: optional(int32), min_count: optional(int32) }),

@@ -64,4 +64,5 @@ export interface Conversation {
 export type PromptInput =
   | Conversation
   | { readonly kind: "text"; readonly text: string; readonly addSpecialTokens: boolean }
-  | { readonly kind: "token_ids"; readonly tokenIds: Uint32Array }
+  /** As the client sent them: whether they are in the vocabulary is checked by `prompt/prepare`. */
+  | { readonly kind: "token_ids"; readonly tokenIds: readonly number[] }

@@ -1,0 +1,78 @@
+import type { ToolChoice } from "../../ir/conversation"
+import type { FinishReason } from "../../ir/engine"
+import type { Exchange } from "../endpoint"
+import type { Fold } from "../fold"
+import { chatLogprob, promptLogprobs, tokenName } from "../logprobs"
+import { timingBody, usageBody } from "../usage"
+import { systemFingerprint } from "../version"
+import type { ChatAsk } from "./lower"
+
+/** `tool_calls` only when the model chose to call; a named function was the client's choice (CHAT.md 3). */
+export function chatFinishReason(finish: FinishReason, choice: ToolChoice, hasCalls: boolean): string {
+  const chosen = choice.kind === "auto" || choice.kind === "required"
+  return finish === "stop" && hasCalls && chosen ? "tool_calls" : finish
+}
+
+/** The chat reply as one object. */
+export function presentChat(exchange: Exchange<ChatAsk>, folds: readonly Fold[]): object {
+  const { ask, prompts, facts, config } = exchange
+  const prompt = prompts[0]!
+  const outcome = folds.length === 1 ? folds[0]!.outcome : null
+  const promptRows = folds[0]!.prompt
+  return {
+    id: exchange.id,
+    object: "chat.completion",
+    created: exchange.createdAt,
+    model: exchange.model,
+    choices: folds.map((fold, index) => presentChoice(exchange, fold, index)),
+    service_tier: null,
+    system_fingerprint: systemFingerprint,
+    usage: usageBody(exchange, folds, true),
+    prompt_logprobs: promptRows === null ? null : promptLogprobs(promptRows, facts.tokenText),
+    prompt_token_ids: ask.returnTokenIds ? Array.from(prompt.tokenIds) : null,
+    prompt_text: ask.returnPromptText ? prompt.text : null,
+    kv_transfer_params: outcome?.kvTransferParams ?? null,
+    ec_transfer_params: null,
+    metrics: config.enablePerRequestMetrics && outcome !== null ? timingBody(outcome) : null,
+  }
+}
+
+function presentChoice(exchange: Exchange<ChatAsk>, fold: Fold, index: number): object {
+  const { ask, facts } = exchange
+  const calls = fold.items.filter((item) => item.kind === "call")
+  const text = ask.echo + fold.text("text")
+  const reasoning = fold.text("reasoning")
+  const forced = ask.toolChoice.kind === "required" || ask.toolChoice.kind === "named"
+  const emptyContent = calls.length > 0 && forced ? "" : null
+  const { topLogprobs } = ask
+  const name = tokenName(facts.tokenText, ask.tokensAsIds)
+  const outcome = fold.outcome!
+  return {
+    index,
+    message: {
+      role: ask.role,
+      content: text === "" ? emptyContent : text,
+      refusal: null,
+      annotations: null,
+      audio: null,
+      function_call: null,
+      ...(calls.length > 0 && {
+        tool_calls: calls.map((call) => ({
+          id: call.callId,
+          type: "function",
+          function: { name: call.name, arguments: call.text },
+        })),
+      }),
+      reasoning: reasoning === "" ? null : reasoning,
+    },
+    logprobs:
+      topLogprobs === null
+        ? null
+        : { content: fold.logprobs.map((position) => chatLogprob(position, topLogprobs, name)) },
+    finish_reason: chatFinishReason(outcome.finish, ask.toolChoice, calls.length > 0),
+    stop_reason: outcome.stopReason,
+    token_ids: ask.returnTokenIds ? fold.tokenIds : null,
+    routed_experts: null,
+    weight_versions: null,
+  }
+}

@@ -1,0 +1,27 @@
+/** Body of POST /v1/chat/completions (CHAT.md 1). Unknown fields are let through unread, as clients are newer than servers. */
+import { type Static, Type } from "@sinclair/typebox"
+import { conversationFields, reasoningEffort } from "../conversation"
+import { replyFields } from "../reply-fields"
+import { samplingFields } from "../sampling"
+import { int32, jsonObject, optional } from "../schema"
+
+/** The body. */
+export const chatSchema = Type.Object({
+  ...samplingFields,
+  ...replyFields,
+  ...conversationFields,
+  max_tokens: optional(int32, "Superseded by max_completion_tokens"),
+  max_completion_tokens: optional(int32, "Tokens of the reply; default: whatever fits"),
+  logprobs: optional(Type.Boolean()),
+  top_logprobs: optional(int32),
+  tool_choice: optional(Type.Union([Type.String(), jsonObject]), "none, auto, required, or one function by name"),
+  parallel_tool_calls: optional(Type.Boolean()),
+  reasoning_effort: optional(reasoningEffort),
+  include_reasoning: optional(Type.Boolean(), "Default true"),
+  documents: optional(Type.Array(jsonObject)),
+  echo: optional(Type.Boolean()),
+  return_prompt_text: optional(Type.Boolean()),
+})
+
+/** A checked body. */
+export type ChatBody = Static<typeof chatSchema>

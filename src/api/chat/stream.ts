@@ -1,0 +1,219 @@
+import type { EngineError, LogprobRows } from "../../ir/engine"
+import type { ChoiceUsage, ItemOpening, ItemSink, Outcome } from "../../ir/item-event"
+import type { Exchange, StreamView } from "../endpoint"
+import { errorBody } from "../errors"
+import type { Fold } from "../fold"
+import { dataFrame, doneFrame, errorFrame } from "../frames"
+import { chatLogprob, tokenName } from "../logprobs"
+import { runningUsage, timingBody, usageBody } from "../usage"
+import { systemFingerprint } from "../version"
+import type { ChatAsk } from "./lower"
+import { chatFinishReason } from "./present"
+
+/** Chat's stream: role chunk, deltas, a last chunk with the finish reason, usage, `[DONE]` (CHAT.md 4). */
+export class ChatStream implements StreamView {
+  private readonly exchange: Exchange<ChatAsk>
+  private readonly write: (frame: string) => void
+  /** Everything of a chunk up to its choices. */
+  private readonly head: string
+
+  constructor(exchange: Exchange<ChatAsk>, write: (frame: string) => void) {
+    this.exchange = exchange
+    this.write = write
+    const { id, createdAt, model } = exchange
+    const head = JSON.stringify({ id, object: "chat.completion.chunk", created: createdAt, model })
+    this.head = `data: ${head.slice(0, -1)},"choices":[`
+  }
+
+  begin(): void {
+    const { ask, choicesPerPrompt, prompts, config } = this.exchange
+    const prompt = prompts[0]!
+    const ids = ask.returnTokenIds ? JSON.stringify(Array.from(prompt.tokenIds)) : "null"
+    const text = ask.returnPromptText ? JSON.stringify(prompt.text) : "null"
+    const usage = ask.continuousUsage ? `,"usage":${JSON.stringify(runningUsage(prompt.tokenIds.length, 0))}` : ""
+    const role = JSON.stringify(ask.role)
+    const from = `],"prompt_token_ids":${ids},"prompt_text":${text}${usage}}\n\n`
+    for (let index = 0; index < choicesPerPrompt; index++) {
+      const delta = `{"role":${role},"content":""}`
+      this.write(`${this.head}{"index":${index},"delta":${delta},"logprobs":null,"finish_reason":null}${from}`)
+    }
+    if (ask.echo === "") return
+    for (let index = 0; index < choicesPerPrompt; index++) {
+      const delta = `{"content":${JSON.stringify(ask.echo)}}`
+      this.write(`${this.head}{"index":${index},"delta":${delta},"logprobs":null,"finish_reason":null}]}\n\n`)
+    }
+    void config
+  }
+
+  choice(index: number, fold: Fold): ItemSink {
+    return new ChatChoice(this.exchange, index, fold, this.head, this.write)
+  }
+
+  end(folds: readonly Fold[]): void {
+    const { ask, id, createdAt, model, config } = this.exchange
+    const failed = folds.some((fold) => fold.failure !== null)
+    if (ask.includeUsage && !failed) {
+      const usage = usageBody(this.exchange, folds, true)
+      const chunk: { [key: string]: unknown } = {
+        id,
+        object: "chat.completion.chunk",
+        created: createdAt,
+        model,
+        choices: [],
+        usage,
+        system_fingerprint: systemFingerprint,
+      }
+      const outcome = folds.length === 1 ? folds[0]!.outcome : null
+      if (config.enablePerRequestMetrics && outcome !== null) chunk.metrics = timingBody(outcome)
+      this.write(dataFrame(JSON.stringify(chunk)))
+    }
+    this.write(doneFrame)
+  }
+}
+
+/** What a chunk gathers when tokens ride beside the text. `rank` tells which kinds may still join it. */
+interface Gathered {
+  reasoning: string
+  content: string
+  toolCalls: string[]
+  rank: 0 | 1 | 2 | 3
+}
+
+/**
+ * One choice of a chat stream. Deltas leave at once; only when logprobs, ids or running usage ride beside them are
+ * they gathered until the step ends, so that both share a chunk.
+ */
+class ChatChoice implements ItemSink {
+  private readonly fold: Fold
+  private readonly exchange: Exchange<ChatAsk>
+  private readonly write: (frame: string) => void
+  /** Up to the delta's value, and behind it. */
+  private readonly deltaHead: string
+  private readonly gathers: boolean
+  private readonly gathered: Gathered = { reasoning: "", content: "", toolCalls: [], rank: 0 }
+  private kind: ItemOpening["kind"] = "text"
+  private callIndex = -1
+  private shownTokens = 0
+
+  constructor(exchange: Exchange<ChatAsk>, index: number, fold: Fold, head: string, write: (frame: string) => void) {
+    this.exchange = exchange
+    this.fold = fold
+    this.write = write
+    this.deltaHead = `${head}{"index":${index},"delta":`
+    const { topLogprobs, returnTokenIds, continuousUsage } = exchange.ask
+    this.gathers = topLogprobs !== null || returnTokenIds || continuousUsage
+  }
+
+  promptLogprobs(rows: LogprobRows): void {
+    this.fold.promptLogprobs(rows)
+  }
+
+  open(item: ItemOpening): void {
+    this.fold.open(item)
+    this.kind = item.kind
+    if (item.kind !== "call") return
+    this.callIndex += 1
+    const opening = { name: item.name, arguments: "" }
+    this.call(JSON.stringify({ index: this.callIndex, id: item.callId, type: "function", function: opening }))
+  }
+
+  /** Hot (bench/fold.ts). */
+  delta(text: string): void {
+    this.fold.delta(text)
+    if (this.kind === "call") {
+      this.call(`{"index":${this.callIndex},"function":{"arguments":${JSON.stringify(text)}}}`)
+    } else if (this.gathers) {
+      this.gather(this.kind, text)
+    } else {
+      const key = this.kind === "reasoning" ? '{"reasoning":' : '{"content":'
+      this.write(`${this.deltaHead}${key}${JSON.stringify(text)}}${plainTail}`)
+    }
+  }
+
+  close(cut: boolean): void {
+    this.fold.close(cut)
+  }
+
+  step(tokenIds: Uint32Array, start: number, end: number, logprobs: LogprobRows | null): void {
+    this.fold.step(tokenIds, start, end, logprobs)
+  }
+
+  flush(): void {
+    if (!this.gathers) return
+    if (this.gathered.rank > 0 || this.fold.tokenIds.length > this.shownTokens) this.emit("null", "")
+  }
+
+  done(outcome: Outcome): void {
+    this.fold.done(outcome)
+    const finish = chatFinishReason(outcome.finish, this.exchange.ask.toolChoice, this.callIndex >= 0)
+    const stopReason = `,"stop_reason":${JSON.stringify(outcome.stopReason)}`
+    this.emit(JSON.stringify(finish), stopReason)
+  }
+
+  fail(error: EngineError, usage: ChoiceUsage | null): void {
+    this.fold.fail(error, usage)
+    this.flush()
+    this.write(errorFrame(errorBody(error)))
+  }
+
+  private call(json: string): void {
+    if (!this.gathers) {
+      this.write(`${this.deltaHead}{"tool_calls":[${json}]}${plainTail}`)
+      return
+    }
+    this.gathered.toolCalls.push(json)
+    this.gathered.rank = 3
+  }
+
+  /** Text that follows a later kind in the same step begins a chunk of its own, so that order is kept. */
+  private gather(kind: "reasoning" | "text", text: string): void {
+    const rank = kind === "reasoning" ? 1 : 2
+    const { gathered } = this
+    if (gathered.rank > rank) {
+      this.write(`${this.deltaHead}${this.takeDelta()}${plainTail}`)
+    }
+    if (kind === "reasoning") gathered.reasoning += text
+    else gathered.content += text
+    gathered.rank = rank
+  }
+
+  private takeDelta(): string {
+    const { gathered } = this
+    const fields: string[] = []
+    if (gathered.reasoning !== "") fields.push(`"reasoning":${JSON.stringify(gathered.reasoning)}`)
+    if (gathered.content !== "") fields.push(`"content":${JSON.stringify(gathered.content)}`)
+    if (gathered.toolCalls.length > 0) fields.push(`"tool_calls":[${gathered.toolCalls.join(",")}]`)
+    gathered.reasoning = ""
+    gathered.content = ""
+    gathered.toolCalls = []
+    gathered.rank = 0
+    return `{${fields.join(",")}}`
+  }
+
+  /** A chunk with what was gathered and the tokens since the last one. */
+  private emit(finish: string, stopReason: string): void {
+    const { exchange, fold } = this
+    const { ask } = exchange
+    let logprobs = "null"
+    if (ask.topLogprobs !== null && fold.logprobs.length > this.shownTokens) {
+      const name = tokenName(exchange.facts.tokenText, ask.tokensAsIds)
+      const count = ask.topLogprobs
+      const fresh = fold.logprobs.slice(this.shownTokens)
+      logprobs = JSON.stringify({ content: fresh.map((position) => chatLogprob(position, count, name)) })
+    }
+    const ids = ask.returnTokenIds ? JSON.stringify(fold.tokenIds.slice(this.shownTokens)) : "null"
+    this.shownTokens = fold.tokenIds.length
+    const usage = ask.continuousUsage
+      ? `,"usage":${JSON.stringify(runningUsage(exchange.prompts[0]!.tokenIds.length, fold.tokenIds.length))}`
+      : ""
+    const fingerprint =
+      finish !== "null" && !ask.includeUsage ? `,"system_fingerprint":${JSON.stringify(systemFingerprint)}` : ""
+    this.write(
+      `${this.deltaHead}${this.takeDelta()},"logprobs":${logprobs},"finish_reason":${finish}${stopReason},` +
+        `"token_ids":${ids}}]${usage}${fingerprint}}\n\n`,
+    )
+  }
+}
+
+/** Behind the delta of a chunk that carries nothing else. */
+const plainTail = ',"logprobs":null,"finish_reason":null,"token_ids":null}]}\n\n'

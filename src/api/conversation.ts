@@ -1,0 +1,234 @@
+/**
+ * Chat messages → `Conversation` (CHAT.md 2). Shared by chat completions and /tokenize; the Responses API brings its
+ * items into the same shape.
+ */
+import { type Static, Type } from "@sinclair/typebox"
+import { parseExactJson } from "../http/body"
+import type {
+  ContentPart,
+  Conversation,
+  FunctionTool,
+  HistoryCall,
+  Json,
+  Message,
+  ToolChoice,
+} from "../ir/conversation"
+import { err, ok, type Result } from "../result"
+import type { LowerContext } from "./endpoint"
+import { type InvalidRequest, invalid } from "./errors"
+import { isRecord, jsonObject, optional } from "./schema"
+
+const part = Type.Union([Type.String(), Type.Object({ type: Type.String() })])
+
+const historyCall = Type.Object({
+  id: optional(Type.String()),
+  function: Type.Object({ name: Type.String(), arguments: optional(Type.Union([Type.String(), jsonObject])) }),
+})
+
+const functionTool = Type.Object({
+  type: Type.Literal("function"),
+  function: Type.Object({
+    name: Type.String(),
+    description: optional(Type.String()),
+    parameters: optional(jsonObject),
+    strict: optional(Type.Boolean()),
+  }),
+})
+
+/** One message; what its role allows is checked when it is lowered. */
+export const chatMessage = Type.Object({
+  role: Type.String(),
+  content: optional(Type.Union([Type.String(), Type.Array(part)])),
+  name: optional(Type.String()),
+  tool_calls: optional(Type.Array(historyCall)),
+  tool_call_id: optional(Type.String()),
+  reasoning: optional(Type.String()),
+  reasoning_content: optional(Type.String()),
+  thinking: optional(Type.String()),
+  refusal: optional(Type.String()),
+})
+
+/** Function tools in chat's nested shape. */
+export const chatTools = Type.Array(functionTool)
+
+/** How hard the model shall think; templates read it. */
+export const reasoningEffort = Type.Union(
+  ["none", "minimal", "low", "medium", "high", "xhigh", "max"].map((level) => Type.Literal(level)),
+)
+
+/** Fields that shape the prompt; /tokenize takes them too. */
+export const conversationFields = {
+  messages: Type.Array(chatMessage),
+  tools: optional(chatTools),
+  add_generation_prompt: optional(Type.Boolean(), "Default true"),
+  continue_final_message: optional(Type.Boolean(), "Default false: the model goes on with the last message"),
+  add_special_tokens: optional(Type.Boolean(), "Default false: templates write BOS themselves"),
+  chat_template: optional(Type.String(), "Only with --trust-request-chat-template"),
+  chat_template_kwargs: optional(jsonObject),
+  media_io_kwargs: optional(jsonObject),
+  mm_processor_kwargs: optional(jsonObject),
+}
+
+type ChatMessage = Static<typeof chatMessage>
+
+const textFields: { readonly [type: string]: string } = {
+  text: "text",
+  input_text: "text",
+  output_text: "text",
+  refusal: "refusal",
+  thinking: "thinking",
+}
+
+/** Media that templates could show a place for; no engine here takes them yet. */
+const mediaTypes = new Set([
+  ...["image_url", "input_image", "image_embeds", "image_pil", "audio_url", "input_audio", "audio_embeds"],
+  ...["video_url", "video_embeds", "prompt_embeds"],
+])
+
+/** Messages in order, or what is wrong with one of them. */
+export function lowerMessages(messages: readonly ChatMessage[]): Result<Message[], InvalidRequest> {
+  const lowered: Message[] = []
+  for (const [index, message] of messages.entries()) {
+    const content = lowerContent(message, index)
+    if (!content.ok) return content
+    const reasoning = message.reasoning ?? message.reasoning_content ?? message.thinking ?? null
+    const isAssistant = message.role === "assistant"
+    lowered.push({
+      role: message.role,
+      content: content.value,
+      reasoning: isAssistant ? reasoning : null,
+      toolCalls: isAssistant ? (message.tool_calls ?? []).map(lowerCall) : [],
+      toolCallId: message.tool_call_id ?? null,
+      name: message.name ?? null,
+    })
+  }
+  return ok(lowered)
+}
+
+function lowerContent(message: ChatMessage, index: number): Result<Message["content"], InvalidRequest> {
+  const content = message.content ?? message.refusal ?? null
+  if (content === null || typeof content === "string") return ok(content)
+  const parts: ContentPart[] = []
+  for (const part of content) {
+    if (typeof part === "string") {
+      parts.push({ type: "text", text: part })
+      continue
+    }
+    const field = Object.hasOwn(textFields, part.type) ? textFields[part.type] : undefined
+    if (field === undefined) {
+      if (mediaTypes.has(part.type)) {
+        return err(invalid("messages", `messages.${index}: this model takes no ${part.type} parts.`))
+      }
+      return err(invalid("type", `messages.${index}: unknown content part type '${part.type.slice(0, 64)}'.`))
+    }
+    const text: unknown = Reflect.get(part, field)
+    if (typeof text !== "string") {
+      return err(invalid("messages", `messages.${index}: a ${part.type} part needs a string '${field}'.`))
+    }
+    parts.push({ type: "text", text })
+  }
+  return ok(parts)
+}
+
+function lowerCall(call: NonNullable<ChatMessage["tool_calls"]>[number]): HistoryCall {
+  return { id: call.id ?? null, name: call.function.name, arguments: lowerArguments(call.function.arguments ?? null) }
+}
+
+/**
+ * A call's arguments as the object that templates expect. What a model once wrote must never brick its conversation,
+ * so text that is no JSON object becomes `{}` (CHAT.md 2).
+ */
+export function lowerArguments(given: Json): Json {
+  if (typeof given !== "string") return given ?? {}
+  const parsed = parseExactJson(given)
+  return parsed.ok && isRecord(parsed.value) ? parsed.value : {}
+}
+
+/** Function tools in chat's nested shape. */
+export function lowerTools(tools: Static<typeof chatTools>): FunctionTool[] {
+  return tools.map(({ function: { name, description, parameters, strict } }) => ({
+    name,
+    description: description ?? null,
+    parameters: parameters ?? null,
+    strict: strict ?? null,
+  }))
+}
+
+/**
+ * Template variables of a request: server defaults, then the request's, then what follows from the effort. `null` and
+ * `"auto"` never override. Source: RESPONSES.md 3, RENDER.md 4.
+ */
+export function lowerTemplateKwargs(
+  asked: { readonly [name: string]: Json } | null,
+  effort: string | null,
+  context: LowerContext,
+): Result<{ readonly [name: string]: Json }, InvalidRequest> {
+  const { config } = context
+  if (asked !== null && "chat_template" in asked && !config.trustRequestChatTemplate) return err(untrustedTemplate)
+  const kwargs: { [name: string]: Json } = {}
+  for (const source of [config.defaultChatTemplateKwargs, asked ?? {}]) {
+    for (const [name, value] of Object.entries(source)) {
+      if (value === null || value === "auto") continue
+      kwargs[name] = value
+    }
+  }
+  if (effort !== null) {
+    kwargs.reasoning_effort = config.reasoningEffortMap[effort] ?? effort
+    if (!(asked !== null && "enable_thinking" in asked)) kwargs.enable_thinking = effort !== "none"
+  }
+  return ok(kwargs)
+}
+
+/** A template in the request is code that runs here: only under the operator's flag. */
+export const untrustedTemplate = invalid(
+  null,
+  "The request carries a chat template, which this server does not trust; start it with --trust-request-chat-template.",
+)
+
+/** Keyword arguments for media processors: only under the operator's flag. */
+export function mediaKwargsFault(
+  body: { readonly media_io_kwargs?: object | null; readonly mm_processor_kwargs?: object | null },
+  trusted: boolean,
+): InvalidRequest | null {
+  for (const name of ["media_io_kwargs", "mm_processor_kwargs"] as const) {
+    const kwargs = body[name] ?? null
+    if (kwargs !== null && Object.keys(kwargs).length > 0 && !trusted) {
+      return invalid(name, `${name} needs --trust-request-mm-kwargs.`)
+    }
+  }
+  return null
+}
+
+const conversationBody = Type.Object({
+  ...conversationFields,
+  documents: optional(Type.Array(jsonObject)),
+  reasoning_effort: optional(reasoningEffort),
+})
+
+/** The fields that shape a prompt, as a checked body has them. */
+export type ConversationBody = Omit<Static<typeof conversationBody>, "messages">
+
+/** Messages and the fields that shape the prompt, together. */
+export function lowerConversation(
+  body: ConversationBody,
+  messages: readonly Message[],
+  toolChoice: ToolChoice,
+  context: LowerContext,
+): Result<Conversation, InvalidRequest> {
+  const kwargs = lowerTemplateKwargs(body.chat_template_kwargs ?? null, body.reasoning_effort ?? null, context)
+  if (!kwargs.ok) return kwargs
+  const hidesTools = toolChoice.kind === "none" && context.config.excludeToolsWhenToolChoiceNone
+  const continues = body.continue_final_message ?? false
+  return ok({
+    kind: "conversation",
+    messages,
+    tools: hidesTools ? [] : lowerTools(body.tools ?? []),
+    toolChoice,
+    addGenerationPrompt: body.add_generation_prompt ?? !continues,
+    continueFinalMessage: continues,
+    addSpecialTokens: body.add_special_tokens ?? false,
+    documents: body.documents ?? null,
+    chatTemplate: body.chat_template ?? null,
+    templateKwargs: kwargs.value,
+  })
+}

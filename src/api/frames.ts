@@ -1,0 +1,15 @@
+/** Text of SSE frames. One event is always one string, so that it leaves in one piece. */
+import type { ErrorBody } from "./errors"
+
+/** A frame with only data, as chat and completions use it. `json` must hold no line break: JSON text never does. */
+export function dataFrame(json: string): string {
+  return `data: ${json}\n\n`
+}
+
+/** The last frame of chat and completions streams. */
+export const doneFrame = "data: [DONE]\n\n"
+
+/** A failure after the stream began. */
+export function errorFrame(error: ErrorBody): string {
+  return dataFrame(JSON.stringify({ error }))
+}

@@ -1,0 +1,130 @@
+import type { Conversation, PromptInput } from "../ir/conversation"
+import { err, ok, type Result } from "../result"
+import type { EncodeFailure, Tokenizer } from "../tokenizer/tokenizer"
+import { renderConversation, type TemplateSetting } from "./conversation-variables"
+import { type ChatTemplate, chooseTemplate, compileTemplate, type TemplateRefused } from "./template"
+
+/** A prompt, ready for the engine. */
+export interface Prepared {
+  readonly tokenIds: Uint32Array
+  /** The text it came from; null when the client sent ids. */
+  readonly text: string | null
+}
+
+/** Why a prompt cannot be made. Lengths are tokens unless the name says bytes. */
+export type PrepareFailure =
+  | TemplateRefused
+  | EncodeFailure
+  | { readonly kind: "no_chat_template" }
+  | { readonly kind: "text_too_long"; readonly textBytes: number; readonly contextTokensMax: number }
+  | { readonly kind: "prompt_too_long"; readonly promptTokens: number; readonly contextTokensMax: number }
+  | { readonly kind: "prompt_empty"; readonly param: string }
+  | { readonly kind: "token_out_of_vocabulary"; readonly tokenId: number; readonly param: string }
+
+/** Keep only so many tokens of a prompt. `tokensMax` -1 = as many as leave one token for the reply. */
+export interface Truncation {
+  readonly tokensMax: number
+  readonly side: "left" | "right"
+}
+
+/** What stays the same for all prompts of a server. */
+export interface PromptSetting extends TemplateSetting {
+  readonly tokenizer: Tokenizer
+  readonly chatTemplates: { readonly [name: string]: string }
+  readonly contextTokensMax: number
+}
+
+/** A text to be truncated may be this long in any case: cutting is what the client asked for. */
+const truncatedTextBytesMin = 8 * 1024 * 1024
+
+/** Templates that requests brought along, kept compiled. */
+const requestTemplatesMax = 16
+
+/**
+ * The way down: conversation, text or ids → prompt ids that leave room for a reply. Templates are compiled once. The
+ * length rules are RESPONSES.md, Decided.
+ */
+export class Preparer {
+  private readonly setting: PromptSetting
+  private readonly templates = new Map<string, ChatTemplate>()
+
+  /** The profile's templates must have compiled (`checkTemplates`). */
+  constructor(setting: PromptSetting) {
+    this.setting = setting
+  }
+
+  /** The prompt, or why there is none. */
+  prepare(input: PromptInput, truncation: Truncation | null): Result<Prepared, PrepareFailure> {
+    const encoded = this.encode(input, truncation)
+    if (!encoded.ok) return encoded
+    const { tokenIds, text } = encoded.value
+    if (tokenIds.length === 0)
+      return err({ kind: "prompt_empty", param: input.kind === "conversation" ? "messages" : "prompt" })
+    const { contextTokensMax } = this.setting
+    const kept = truncation === null ? tokenIds : truncate(tokenIds, truncation, contextTokensMax)
+    if (kept.length < contextTokensMax) return ok({ tokenIds: kept, text })
+    return err({ kind: "prompt_too_long", promptTokens: kept.length, contextTokensMax })
+  }
+
+  /** The text of a conversation, as its template renders it. */
+  render(conversation: Conversation): Result<string, PrepareFailure> {
+    const { chatTemplates } = this.setting
+    const text = chooseTemplate(chatTemplates, conversation.chatTemplate, conversation.tools.length > 0)
+    if (text === null) return err({ kind: "no_chat_template" })
+    const template = this.template(text)
+    return template.ok ? renderConversation(template.value, conversation, this.setting) : template
+  }
+
+  /** Ids without any length rule, for /tokenize. */
+  encodeOnly(input: PromptInput): Result<Prepared, PrepareFailure> {
+    return this.encode(input, { tokensMax: -1, side: "left" })
+  }
+
+  private encode(input: PromptInput, truncation: Truncation | null): Result<Prepared, PrepareFailure> {
+    if (input.kind === "token_ids") return this.checkIds(input.tokenIds)
+    const text = input.kind === "text" ? ok(input.text) : this.render(input)
+    if (!text.ok) return text
+    const { tokenizer, contextTokensMax } = this.setting
+    // No tokenizer makes fewer tokens than this, so what cannot fit is refused before it costs time.
+    const fitting = contextTokensMax * tokenizer.tokenBytesMax
+    const textBytesMax = truncation === null ? fitting : Math.max(fitting, truncatedTextBytesMin)
+    const textBytes = Buffer.byteLength(text.value)
+    if (textBytes > textBytesMax) return err({ kind: "text_too_long", textBytes, contextTokensMax })
+    const tokenIds = tokenizer.encode(text.value, { addSpecialTokens: input.addSpecialTokens })
+    return tokenIds.ok ? ok({ tokenIds: tokenIds.value, text: text.value }) : tokenIds
+  }
+
+  private checkIds(ids: readonly number[]): Result<Prepared, PrepareFailure> {
+    const { vocabSize } = this.setting.tokenizer
+    const outside = ids.find((id) => id < 0 || id >= vocabSize)
+    if (outside !== undefined) return err({ kind: "token_out_of_vocabulary", tokenId: outside, param: "prompt" })
+    return ok({ tokenIds: Uint32Array.from(ids), text: null })
+  }
+
+  private template(text: string): Result<ChatTemplate, TemplateRefused> {
+    const known = this.templates.get(text)
+    if (known !== undefined) return ok(known)
+    const compiled = compileTemplate(text)
+    if (!compiled.ok) return err({ kind: "template_refused", message: compiled.error.message })
+    const oldest = this.templates.keys().next()
+    if (this.templates.size >= requestTemplatesMax && !oldest.done) this.templates.delete(oldest.value)
+    this.templates.set(text, compiled.value)
+    return compiled
+  }
+}
+
+/** The first template that does not compile, as one line; null when all do. Run at start-up. */
+export function checkTemplates(chatTemplates: { readonly [name: string]: string }): string | null {
+  for (const [name, text] of Object.entries(chatTemplates)) {
+    const compiled = compileTemplate(text)
+    if (!compiled.ok) return `chat template '${name}': ${compiled.error.message}`
+  }
+  return null
+}
+
+/** Cuts ids at one side so that at most `tokensMax`, and never the whole window, is left. */
+function truncate(tokenIds: Uint32Array, { tokensMax, side }: Truncation, contextTokensMax: number): Uint32Array {
+  const keep = tokensMax === -1 ? contextTokensMax - 1 : tokensMax
+  if (tokenIds.length <= keep) return tokenIds
+  return side === "left" ? tokenIds.slice(tokenIds.length - keep) : tokenIds.slice(0, keep)
+}
