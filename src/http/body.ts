@@ -1,0 +1,88 @@
+import type { Json } from "../ir/conversation"
+import { err, ok, type Result } from "../result"
+import { type JsonFailure, parseJsonText } from "./json-text"
+
+/** Why a body gave no value. `message` is for the client, except for `client_gone`, whom nobody hears. */
+export type BodyFailure =
+  | { readonly kind: "not_json_content_type"; readonly message: string }
+  | { readonly kind: "body_too_large"; readonly message: string; readonly bodyBytesMax: number }
+  | { readonly kind: "body_not_utf8"; readonly message: string }
+  | { readonly kind: "client_gone"; readonly message: string }
+  | JsonFailure
+
+/** Bounds on a body (config.ts, Limits). */
+export interface BodyLimits {
+  readonly bodyBytesMax: number
+  readonly jsonDepthMax: number
+}
+
+/** A byte order mark in front is dropped, as the Python front end's JSON reader does. */
+const strictUtf8 = new TextDecoder("utf-8", { fatal: true })
+
+/**
+ * Reads a request's JSON body exactly (json-text.ts). Only `application/json` is taken, with any parameters (CHAT.md
+ * 8); bytes are counted while they come, so a body without a length is bounded too. The server's own limit must be
+ * higher than `bodyBytesMax`: it breaks the connection instead of answering.
+ */
+export async function readJsonBody(request: Request, limits: BodyLimits): Promise<Result<Json, BodyFailure>> {
+  if (!isJson(request.headers.get("content-type"))) {
+    return err({ kind: "not_json_content_type", message: "only the content type application/json is taken" })
+  }
+  const bytes = await readBytes(request, limits.bodyBytesMax)
+  if (!bytes.ok) return bytes
+  const text = decodeStrictly(bytes.value)
+  if (text === null) return err({ kind: "body_not_utf8", message: "the body is not valid UTF-8" })
+  if (text === "") return err({ kind: "body_not_json", message: "the body is empty; a JSON object is expected" })
+  return parseJsonText(text, limits.jsonDepthMax)
+}
+
+function isJson(contentType: string | null): boolean {
+  if (contentType === null) return false
+  const end = contentType.indexOf(";")
+  return (end === -1 ? contentType : contentType.slice(0, end)).trim().toLowerCase() === "application/json"
+}
+
+async function readBytes(request: Request, bodyBytesMax: number): Promise<Result<Uint8Array, BodyFailure>> {
+  const length = request.headers.get("content-length")
+  if (length !== null && Number(length) > bodyBytesMax) return tooLarge(bodyBytesMax)
+  try {
+    // The server holds a client to its content-length, so only bodies without one need counting.
+    if (length !== null || request.body === null) return ok(await request.bytes())
+    return await countBytes(request.body, bodyBytesMax)
+  } catch (cause) {
+    return err({ kind: "client_gone", message: `the body did not come in whole: ${String(cause)}` })
+  }
+}
+
+async function countBytes(
+  body: ReadableStream<Uint8Array>,
+  bodyBytesMax: number,
+): Promise<Result<Uint8Array, BodyFailure>> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of body) {
+    length += chunk.length
+    if (length > bodyBytesMax) return tooLarge(bodyBytesMax)
+    chunks.push(chunk)
+  }
+  if (chunks.length === 1) return ok(chunks[0]!)
+  const bytes = new Uint8Array(length)
+  let at = 0
+  for (const chunk of chunks) {
+    bytes.set(chunk, at)
+    at += chunk.length
+  }
+  return ok(bytes)
+}
+
+function tooLarge(bodyBytesMax: number): Result<never, BodyFailure> {
+  return err({ kind: "body_too_large", message: `the body is larger than ${bodyBytesMax} bytes`, bodyBytesMax })
+}
+
+function decodeStrictly(bytes: Uint8Array): string | null {
+  try {
+    return strictUtf8.decode(bytes)
+  } catch {
+    return null
+  }
+}
