@@ -8,7 +8,7 @@ import type { Config } from "../config"
 import type { PromptInput } from "../ir/conversation"
 import type { ItemSink } from "../ir/item-event"
 import type { SamplingDefaults, SamplingParams } from "../ir/sampling"
-import type { Prepared } from "../prompt/prepare"
+import type { Prepared, Truncation } from "../prompt/prepare"
 import type { Result } from "../result"
 import type { ApiError } from "./errors"
 import type { Fold } from "./fold"
@@ -55,7 +55,7 @@ export interface Lowered<Ask> {
   /** What the client asked for; null = whatever fits. */
   readonly replyTokensMax: number | null
   /** Keep only that many prompt tokens (-1 = as many as fit with one token of reply); null = refuse long prompts. */
-  readonly truncation: { readonly tokensMax: number; readonly side: "left" | "right"; readonly param: string } | null
+  readonly truncation: Truncation | null
   /** `none` for completions: text only. */
   readonly parsing: { readonly isChat: boolean; readonly calls: boolean }
   readonly includeReasoning: boolean

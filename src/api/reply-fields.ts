@@ -103,7 +103,7 @@ export function lowerReplySampling(
 export function lowerTruncation(body: ReplyBody): Lowered<unknown>["truncation"] {
   const keep = body.truncate_prompt_tokens ?? null
   if (keep === null) return null
-  return { tokensMax: keep, side: body.truncation_side ?? "left", param: "truncate_prompt_tokens" }
+  return { tokensMax: keep, side: body.truncation_side ?? "left" }
 }
 
 /** Which usage frames a stream gets. */

@@ -1,0 +1,208 @@
+/** Input items → messages (RESPONSES.md 2). */
+import type { ContentPart, HistoryCall, Json, Message } from "../../ir/conversation"
+import { err, ok, type Result } from "../../result"
+import { lowerArguments } from "../conversation"
+import { type InvalidRequest, invalid } from "../errors"
+import { isRecord } from "../schema"
+import type { ResponseBody } from "./schema"
+
+/** The messages, and whether the model goes on with the last one. */
+export interface LoweredInput {
+  readonly messages: readonly Message[]
+  readonly continueFinalMessage: boolean
+}
+
+type Item = { readonly [key: string]: Json }
+type Fault = Result<never, InvalidRequest>
+
+function fault(index: number, message: string, param = "input"): Fault {
+  return err(invalid(param, `input[${index}]: ${message}`))
+}
+
+/** `input` and `instructions` as messages. */
+export function lowerInput(
+  input: ResponseBody["input"],
+  instructions: string | null,
+): Result<LoweredInput, InvalidRequest> {
+  const messages: Message[] = []
+  if (instructions !== null && instructions !== "") messages.push(plainMessage("system", instructions))
+  if (typeof input === "string") {
+    messages.push(plainMessage("user", input))
+    return ok({ messages, continueFinalMessage: false })
+  }
+  const items = new ItemReader(messages)
+  for (const [index, item] of input.entries()) {
+    if (!isRecord(item)) return fault(index, "an item must be an object.")
+    const refused = items.read(item, index)
+    if (refused !== null) return refused
+  }
+  items.flush()
+  if (messages.length === 0) return err(invalid("input", "input holds nothing that makes a message."))
+
+  const last = input.at(-1)
+  const continueFinalMessage = isRecord(last) && isUnfinished(last)
+  if (continueFinalMessage && !hasText(messages.at(-1))) {
+    return err(invalid("input", "the last item is unfinished but has no assistant text to go on from."))
+  }
+  return ok({ messages, continueFinalMessage })
+}
+
+/** An assistant turn or its reasoning that the client marks as cut: generation goes on with it. */
+function isUnfinished(item: Item): boolean {
+  const isAssistant = item.type === "reasoning" || (isMessage(item) && item.role === "assistant")
+  return isAssistant && (item.status === "in_progress" || item.status === "incomplete")
+}
+
+function isMessage(item: Item): boolean {
+  return item.type === "message" || ((item.type === undefined || item.type === null) && typeof item.role === "string")
+}
+
+function hasText(message: Message | undefined): boolean {
+  if (message === undefined || message.role !== "assistant" || message.content === null) return false
+  return typeof message.content === "string" ? message.content !== "" : message.content.length > 0
+}
+
+function plainMessage(role: string, content: Message["content"]): Message {
+  return { role, content, reasoning: null, toolCalls: [], toolCallId: null, name: null }
+}
+
+/** An assistant turn that is being put together from several items. */
+interface Pending {
+  content: Message["content"]
+  reasoning: string | null
+  toolCalls: HistoryCall[]
+}
+
+/** Walks items from left to right; consecutive assistant items become one message. */
+class ItemReader {
+  private readonly messages: Message[]
+  private pending: Pending | null = null
+
+  constructor(messages: Message[]) {
+    this.messages = messages
+  }
+
+  /** Gives a fault, or null when the item was taken. */
+  read(item: Item, index: number): Fault | null {
+    if (isMessage(item)) return this.message(item, index)
+    switch (item.type) {
+      case "reasoning":
+        return this.reasoning(item, index)
+      case "function_call":
+        return this.call(item, index)
+      case "function_call_output":
+        return this.output(item, index)
+      case "item_reference":
+        return fault(
+          index,
+          "item references need stored responses, which this server has none of.",
+          "previous_response_id",
+        )
+      case undefined:
+      case null:
+        return fault(index, "an item needs a type or a role.")
+      default:
+        return fault(index, `items of type '${String(item.type).slice(0, 64)}' are not supported.`)
+    }
+  }
+
+  flush(): void {
+    if (this.pending === null) return
+    this.messages.push({ ...plainMessage("assistant", null), ...this.pending })
+    this.pending = null
+  }
+
+  private assistant(): Pending {
+    this.pending ??= { content: null, reasoning: null, toolCalls: [] }
+    return this.pending
+  }
+
+  private message(item: Item, index: number): Fault | null {
+    const { role } = item
+    if (typeof role !== "string") return fault(index, "a message needs a role.")
+    if (role !== "assistant" && role !== "user" && role !== "system" && role !== "developer") {
+      return fault(index, `messages of role '${role.slice(0, 64)}' are not supported.`)
+    }
+    const content = lowerParts(item.content ?? null, role, index)
+    if (!content.ok) return content
+    if (role !== "assistant") {
+      this.flush()
+      this.messages.push(plainMessage(role, content.value))
+      return null
+    }
+    if (this.pending !== null && this.pending.content !== null) this.flush()
+    this.assistant().content = content.value
+    return null
+  }
+
+  private reasoning(item: Item, index: number): Fault | null {
+    const encrypted = item.encrypted_content ?? null
+    if (encrypted !== null && encrypted !== "") return fault(index, "encrypted reasoning is not supported.")
+    const text = firstText(item.content) ?? firstText(item.summary) ?? ""
+    if (text === "") return null
+    if (this.pending !== null && this.pending.reasoning !== null) this.flush()
+    this.assistant().reasoning = text
+    return null
+  }
+
+  private call(item: Item, index: number): Fault | null {
+    const { call_id, name } = item
+    if (typeof name !== "string" || name === "") return fault(index, "a function_call needs a name.")
+    if (typeof call_id !== "string" || call_id === "") return fault(index, "a function_call needs a call_id.")
+    this.assistant().toolCalls.push({ id: call_id, name, arguments: lowerArguments(item.arguments ?? null) })
+    return null
+  }
+
+  private output(item: Item, index: number): Fault | null {
+    const { call_id, output } = item
+    if (typeof call_id !== "string" || call_id === "") return fault(index, "a function_call_output needs a call_id.")
+    const text = joinOutput(output)
+    if (text === null) return fault(index, "the output must be text, or a list of text parts.")
+    this.flush()
+    this.messages.push({ ...plainMessage("tool", text), toolCallId: call_id })
+    return null
+  }
+}
+
+/** Parts of an output join without anything between them (RESPONSES.md, Decided). */
+function joinOutput(output: Json | undefined): string | null {
+  if (typeof output === "string") return output
+  if (!Array.isArray(output)) return null
+  let text = ""
+  for (const part of output) {
+    if (!isRecord(part) || typeof part.text !== "string") return null
+    if (part.type !== "input_text" && part.type !== "output_text" && part.type !== "text") return null
+    text += part.text
+  }
+  return text
+}
+
+function firstText(parts: Json | undefined): string | null {
+  const first = Array.isArray(parts) ? parts[0] : undefined
+  return isRecord(first) && typeof first.text === "string" && first.text !== "" ? first.text : null
+}
+
+const textTypes = ["input_text", "output_text", "text"]
+
+function lowerParts(content: Json, role: string, index: number): Result<Message["content"], InvalidRequest> {
+  if (content === null || typeof content === "string") return ok(content)
+  if (!Array.isArray(content)) return fault(index, "content must be text or a list of parts.")
+  const parts: ContentPart[] = []
+  for (const part of content) {
+    if (typeof part === "string") {
+      parts.push({ type: "text", text: part })
+      continue
+    }
+    if (!isRecord(part) || typeof part.type !== "string") return fault(index, "a content part needs a type.")
+    const isRefusal = part.type === "refusal" && role === "assistant"
+    if (!isRefusal && !textTypes.includes(part.type)) {
+      return fault(index, `content parts of type '${part.type.slice(0, 64)}' are not supported.`)
+    }
+    const text = isRefusal ? part.refusal : part.text
+    if (typeof text !== "string") return fault(index, `a ${part.type} part needs its text.`)
+    parts.push({ type: "text", text })
+  }
+  if (parts.length === 0) return ok(null)
+  const [only] = parts
+  return ok(parts.length === 1 && only?.type === "text" ? only.text : parts)
+}

@@ -1,0 +1,155 @@
+import type { EngineError, FinishReason } from "../../ir/engine"
+import type { ChoiceUsage } from "../../ir/item-event"
+import type { Exchange } from "../endpoint"
+import type { Fold, FoldedItem } from "../fold"
+import { choiceUsage, timingBody } from "../usage"
+import type { ResponseAsk } from "./lower"
+
+/** Where a response stands. */
+export type ResponseStatus = "in_progress" | "completed" | "incomplete" | "cancelled" | "failed"
+
+const statusOf: { readonly [finish in FinishReason]: ResponseStatus } = {
+  stop: "completed",
+  repetition: "completed",
+  length: "incomplete",
+  abort: "cancelled",
+  error: "failed",
+}
+
+/** The status that a fold has come to. */
+export function responseStatus(fold: Fold | null): ResponseStatus {
+  if (fold === null) return "in_progress"
+  if (fold.failure !== null) return "failed"
+  return fold.outcome === null ? "in_progress" : statusOf[fold.outcome.finish]
+}
+
+/**
+ * The response object; `fold` null = nothing generated yet. Every key is always there, null where unset
+ * (RESPONSES.md 8).
+ */
+export function presentResponse(exchange: Exchange<ResponseAsk>, fold: Fold | null): object {
+  const { ask, sampling, config } = exchange
+  const { body } = ask
+  const status = responseStatus(fold)
+  const usage = fold === null ? null : choiceUsage(fold)
+  const outcome = fold?.outcome ?? null
+  return {
+    id: exchange.id,
+    object: "response",
+    created_at: exchange.createdAt,
+    model: exchange.model,
+    status,
+    error: fold?.failure == null ? null : { code: "server_error", message: failureMessage(fold.failure.error) },
+    incomplete_details: status === "incomplete" ? { reason: "max_output_tokens" } : null,
+    instructions: body.instructions ?? null,
+    metadata: body.metadata ?? null,
+    max_tool_calls: body.max_tool_calls ?? null,
+    previous_response_id: null,
+    prompt: null,
+    reasoning: body.reasoning ?? null,
+    text: body.text ?? null,
+    user: body.user ?? null,
+    top_logprobs: null,
+    presence_penalty: sampling.presencePenalty,
+    frequency_penalty: sampling.frequencyPenalty,
+    safety_identifier: body.safety_identifier ?? null,
+    prompt_cache_key: body.prompt_cache_key ?? null,
+    prompt_cache_options: echoCacheOptions(body.prompt_cache_options ?? null),
+    prompt_cache_retention:
+      body.prompt_cache_retention === "in-memory" ? "in_memory" : (body.prompt_cache_retention ?? null),
+    output: fold === null ? [] : fold.items.map(presentItem),
+    parallel_tool_calls: body.parallel_tool_calls ?? true,
+    temperature: sampling.temperature,
+    top_p: sampling.topP,
+    tool_choice: ask.toolChoice,
+    tools: ask.tools.map(({ name, description, parameters, strict }) => ({
+      type: "function",
+      name,
+      description,
+      parameters,
+      strict,
+    })),
+    truncation: ask.truncation,
+    background: false,
+    service_tier: body.service_tier ?? "auto",
+    max_output_tokens: sampling.maxTokens,
+    usage: usage === null ? null : responseUsage(usage),
+    kv_transfer_params: outcome?.kvTransferParams ?? null,
+    ec_transfer_params: null,
+    input_messages: null,
+    output_messages: null,
+    ...(config.enablePerRequestMetrics && outcome !== null && { metrics: timingBody(outcome) }),
+  }
+}
+
+/** `prewarm` only speaks to the server; it is not echoed. */
+function echoCacheOptions(options: object | null): object | null {
+  if (options === null) return null
+  return Object.fromEntries(Object.entries(options).filter(([name]) => name !== "prewarm"))
+}
+
+/** An output item. The same function makes `output_item.done` and the terminal output, so they are equal. */
+export function presentItem(item: FoldedItem): object {
+  const status = item.isOpen ? "in_progress" : item.cut ? "incomplete" : "completed"
+  const id = itemId(item)
+  switch (item.kind) {
+    case "reasoning":
+      return {
+        type: "reasoning",
+        id,
+        summary: [],
+        content: [{ type: "reasoning_text", text: item.text }],
+        encrypted_content: null,
+        status,
+      }
+    case "text":
+      return {
+        type: "message",
+        id,
+        role: "assistant",
+        status,
+        content: [{ type: "output_text", text: item.text, annotations: [], logprobs: null }],
+      }
+    case "call":
+      return { type: "function_call", id, call_id: item.callId, name: item.name, arguments: item.text, status }
+  }
+}
+
+const idPrefixes = { reasoning: "rs_", text: "msg_", call: "fc_" } as const
+
+/** The item's id with its kind's prefix. */
+export function itemId(item: { readonly kind: FoldedItem["kind"]; readonly id: string }): string {
+  return idPrefixes[item.kind] + item.id
+}
+
+function responseUsage(usage: ChoiceUsage): object {
+  return {
+    input_tokens: usage.promptTokens,
+    input_tokens_details: {
+      cached_tokens: usage.cachedTokens,
+      cache_write_tokens: usage.cacheWriteTokens,
+      input_tokens_per_turn: [],
+      cached_tokens_per_turn: [],
+    },
+    output_tokens: usage.outputTokens,
+    output_tokens_details: {
+      reasoning_tokens: usage.reasoningTokens,
+      tool_output_tokens: 0,
+      output_tokens_per_turn: [],
+      tool_output_tokens_per_turn: [],
+    },
+    total_tokens: usage.promptTokens + usage.outputTokens,
+  }
+}
+
+/** Three fixed texts: an engine's own may tell about its insides (RESPONSES.md 11). */
+function failureMessage(error: EngineError): string {
+  switch (error.kind) {
+    case "engine_failed":
+      return "The model failed to produce a response."
+    case "engine_disconnected":
+      return "The stream ended before the response was complete."
+    default:
+      return "The stream failed before the response was complete."
+  }
+}
