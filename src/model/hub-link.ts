@@ -4,7 +4,7 @@
  * origin and nowhere else, whatever redirects and page links say.
  */
 import { createHash } from "node:crypto"
-import { createReadStream } from "node:fs"
+import { constants, createReadStream } from "node:fs"
 import { open, stat, unlink } from "node:fs/promises"
 import { HubApiError, listFiles, modelInfo, pathsInfo } from "@huggingface/hub"
 import { err, ok, type Result } from "../result"
@@ -89,25 +89,28 @@ export class HubLink {
   }
 
   /**
-   * Fetches a file to `partial` and checks its size and hash. What `partial` already holds is kept if the hub can
-   * continue; a break leaves it for the next try. Writes go to their own place in the file, so that two processes which
-   * fetch the same blob at once only write the same bytes twice. A failure says whether the try had continued.
+   * Fetches a file to `partial` and checks its size and hash. What `partial` already holds is kept, unless `afresh` or
+   * the hub cannot continue; a break leaves it for the next try. The file is never cut, and writes go to their own place
+   * in it: two processes that fetch the same blob at once only write the same bytes twice. A failure says whether the
+   * try had continued.
    */
   async download(
     commit: string,
     file: HubFile,
     partial: string,
+    afresh: boolean,
   ): Promise<Result<null, HubFailure & { readonly resumed: boolean }>> {
     let start = (await stat(partial).catch(() => null))?.size ?? 0
     if (start > file.bytes) {
       await unlink(partial)
       start = 0
     }
-    const resumed = start > 0
+    if (afresh) start = 0
     const done = await this.attempt(async () => {
       if (start < file.bytes || start === 0) await this.receive(commit, file, partial, start)
       return (await hashOf(partial, file)) === file.hash
     })
+    const resumed = start > 0
     if (!done.ok) return err({ ...done.error, resumed })
     if (done.value) return ok(null)
     return err({ ...broken(`${file.path} of ${this.name} does not have the hash that the hub states`), resumed })
@@ -127,7 +130,7 @@ export class HubLink {
       if (continued && !response.headers.get("Content-Range")?.startsWith(`bytes ${from}-`)) {
         throw new Error(`answers another part of ${file.path} than was asked for`)
       }
-      const target = await open(partial, continued ? "r+" : "w")
+      const target = await open(partial, constants.O_RDWR | constants.O_CREAT)
       try {
         let at = continued ? from : 0
         for await (const chunk of silence.chunks(response)) {

@@ -116,20 +116,19 @@ async function fetchBlob(
   await mkdir(dirname(blob), { recursive: true })
   const partial = `${blob}.incomplete`
   options.progress(`${name}: fetching ${file.path}, ${readableSize(file.bytes)}`)
-  let done = await link.download(commit, file, partial)
-  if (!done.ok && done.error.kind === "hub_broken" && done.error.resumed) {
-    // What was there before may have been the broken part.
-    await unlink(partial).catch(() => {})
-    done = await link.download(commit, file, partial)
-  }
-  if (!done.ok) {
-    if (done.error.kind === "hub_broken") await unlink(partial).catch(() => {})
-    return done
-  }
   try {
+    let done = await link.download(commit, file, partial, false)
+    if (!done.ok && done.error.kind === "hub_broken" && done.error.resumed) {
+      // What was there before may have been the broken part.
+      done = await link.download(commit, file, partial, true)
+    }
+    if (!done.ok) {
+      if (done.error.kind === "hub_broken") await unlink(partial).catch(() => {})
+      return done
+    }
     await rename(partial, blob)
   } catch (error) {
-    // Another process that fetched the same blob was faster.
+    // Another process that fetched the same blob at the same time may have put it in place.
     if ((await stat(blob).catch(() => null))?.size !== file.bytes) throw error
   }
   return ok(blob)
