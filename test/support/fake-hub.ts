@@ -39,6 +39,15 @@ export interface FakeHub extends Disposable {
   ranges: boolean
 }
 
+/** A file as look-ups list it. */
+interface FakeEntry {
+  readonly type: "file"
+  readonly path: string
+  readonly size: number
+  readonly oid: string
+  readonly lfs?: { readonly oid: string; readonly size: number; readonly pointerSize: number }
+}
+
 /** The one model that the fake hub has. */
 export const fakeModel = "acme/tiny"
 
@@ -69,9 +78,9 @@ export function startFakeHub(files: { [path: string]: FakeFile }): FakeHub {
   }
   const refuse = (status: number, code: string): Response =>
     Response.json({ error: code }, { status, headers: { "X-Error-Code": code } })
-  const entryOf = (path: string, file: FakeFile) => {
+  const entryOf = (path: string, file: FakeFile): FakeEntry => {
     const size = Buffer.byteLength(file.text)
-    const entry = { type: "file", path, size, oid: file.hash ?? gitHash(file.text) }
+    const entry: FakeEntry = { type: "file", path, size, oid: file.hash ?? gitHash(file.text) }
     return file.large
       ? { ...entry, oid: gitHash("pointer"), lfs: { oid: file.hash ?? sha256(file.text), size, pointerSize: 130 } }
       : entry
@@ -123,12 +132,23 @@ export function startFakeHub(files: { [path: string]: FakeFile }): FakeHub {
         const inside = Object.entries(hub.files).filter(([name]) => name.startsWith(folder))
         return Response.json(inside.map(([name, file]) => entryOf(name, file)))
       }
-      const resolve = `/${fakeModel}/resolve/${hub.commit}/`
-      if (pathname.startsWith(resolve)) {
-        const path = decodeURIComponent(pathname.slice(resolve.length))
+      const resolved = new RegExp(`^/${fakeModel}/resolve/([^/]+)/(.+)$`).exec(pathname)
+      if (resolved !== null) {
+        const revision = decodeURIComponent(resolved[1]!)
+        if (revision !== hub.commit && !hub.revisions.includes(revision)) return refuse(404, "RevisionNotFound")
+        const path = decodeURIComponent(resolved[2]!)
         const file = hub.files[path]
         if (file === undefined) return refuse(404, "EntryNotFound")
-        return file.large ? Response.redirect(`${storage.url.origin}/${path}`, 302) : contentOf(request, file)
+        const response = file.large
+          ? new Response(null, { status: 302, headers: { Location: `${storage.url.origin}/${path}` } })
+          : contentOf(request, file)
+        // What Python's client reads before it fetches.
+        const { oid, size, lfs } = entryOf(path, file)
+        response.headers.set("X-Repo-Commit", hub.commit)
+        response.headers.set("ETag", `"${oid}"`)
+        response.headers.set("X-Linked-ETag", `"${lfs?.oid ?? oid}"`)
+        response.headers.set("X-Linked-Size", String(size))
+        return response
       }
       return refuse(404, "RepoNotFound")
     },
