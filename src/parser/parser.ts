@@ -56,3 +56,9 @@ export interface ParserFactory {
   readonly needsSpecialTokens: boolean
   create(start: ParserStart): OutputParser
 }
+
+/** A family that cannot work with a vocabulary, or a parser name that nobody knows: a start-up error. */
+export interface ParserUnusable {
+  readonly kind: "parser_unusable" | "parser_unknown"
+  readonly message: string
+}

@@ -1,0 +1,250 @@
+import { noTokenId } from "../ir/piece"
+import { err, ok, type Result } from "../result"
+import { type ContentMachine, markerStart } from "./content"
+import type { Emission } from "./emission"
+import type { ParserUnusable, Vocabulary } from "./parser"
+import { PartialText } from "./partial"
+
+/** How a family writes reasoning. White space of the framing is taken away only when it is there exactly so. */
+export interface ReasoningFraming {
+  readonly start: string
+  readonly end: string
+  /** Text behind the start marker, before and behind the end marker. */
+  readonly afterStart: string
+  readonly beforeEnd: string
+  readonly afterEnd: string
+  /** The reply is taken for reasoning when the prompt shows neither marker: the family may leave out the start. */
+  readonly startsInside: boolean
+}
+
+/** A framing with its markers' ids in one vocabulary. */
+export interface ResolvedFraming {
+  readonly framing: ReasoningFraming
+  readonly startId: number
+  readonly endId: number
+}
+
+/** Looks the markers up. Reasoning without marker tokens cannot be told from text, so that is refused at start-up. */
+export function resolveFraming(
+  framing: ReasoningFraming,
+  vocabulary: Vocabulary,
+): Result<ResolvedFraming, ParserUnusable> {
+  const startId = vocabulary.tokenToId(framing.start)
+  const endId = vocabulary.tokenToId(framing.end)
+  if (startId >= 0 && endId >= 0) return ok({ framing, startId, endId })
+  const missing = startId < 0 ? framing.start : framing.end
+  return err({ kind: "parser_unusable", message: `the vocabulary has no token ${missing}, which the parser needs` })
+}
+
+const State = { content: 0, afterStart: 1, body: 2, afterEnd: 3 } as const
+type State = (typeof State)[keyof typeof State]
+
+/**
+ * Reasoning between two marker tokens, with framing white space around it:
+ * `<think>\nIt may rain.\n</think>\n\nTake a coat.` gives reasoning `It may rain.` and text `Take a coat.`.
+ *
+ * A start marker anywhere in the text begins reasoning again, except inside a call; one more at the very start of
+ * reasoning is dropped (the prompt had it already); any other marker in the wrong place is text like all else.
+ * Source: PARSERS.md 1 and 2.
+ */
+export class ReasoningMachine {
+  /** Tokens whose text came out as reasoning. */
+  tokens = 0
+  private state: State
+  private spoken = false
+  private readonly framing: ReasoningFraming
+  private readonly startId: number
+  private readonly endId: number
+  private readonly opening: PartialText
+  private readonly closing: PartialText
+  private readonly trailing: PartialText
+  private readonly emission: Emission
+  private readonly content: ContentMachine
+  /** Tokens seen whose text is still to come: half a character, or framing held back. Only then they count. */
+  private waitingTokens = 0
+
+  constructor(
+    resolved: ResolvedFraming,
+    vocabulary: Vocabulary,
+    promptTokenIds: Uint32Array,
+    emission: Emission,
+    content: ContentMachine,
+  ) {
+    this.framing = resolved.framing
+    this.startId = resolved.startId
+    this.endId = resolved.endId
+    this.opening = new PartialText(resolved.framing.afterStart)
+    this.closing = new PartialText(resolved.framing.beforeEnd)
+    this.trailing = new PartialText(resolved.framing.afterEnd)
+    this.emission = emission
+    this.content = content
+    this.state = startState(resolved, vocabulary, promptTokenIds)
+  }
+
+  /** Hot (bench/fold.ts): one token that made `text[start, end)`. */
+  token(id: number, text: string, start: number, end: number): void {
+    if (id === this.endId && this.inside) {
+      this.body(text, start, markerStart(text, start, end, this.framing.end))
+      this.close()
+      return
+    }
+    if (id === this.startId && this.opens(text, start, end)) return
+    switch (this.state) {
+      case State.content:
+        this.content.token(id, text, start, end)
+        return
+      case State.afterEnd:
+        this.behindEnd(id, text, start, end)
+        return
+      default:
+        this.waitingTokens += 1
+        this.body(text, start, end)
+    }
+  }
+
+  /** The sequence ended: held white space comes out where it stood. */
+  finish(): void {
+    if (this.state === State.afterEnd) this.content.token(noTokenId, this.trailing.held, 0, this.trailing.matched)
+    if (this.state === State.afterStart) this.emit(this.opening.held, 0)
+    if (this.state === State.body) this.emit(this.closing.held, 0)
+    this.trailing.reset()
+    this.opening.reset()
+    this.closing.reset()
+    this.content.finish()
+  }
+
+  private get inside(): boolean {
+    return this.state === State.body || this.state === State.afterStart
+  }
+
+  /** Takes a start marker; false when it is only text here. */
+  private opens(text: string, start: number, end: number): boolean {
+    const at = markerStart(text, start, end, this.framing.start)
+    if (this.inside) {
+      // The prompt opened reasoning already, and the model opens it once more.
+      if (this.spoken || at > start || this.closing.matched > 0 || this.opening.matched > 0) return false
+    } else {
+      if (this.content.busy) return false
+      if (this.state === State.afterEnd) this.content.token(noTokenId, this.trailing.held, 0, this.trailing.matched)
+      this.trailing.reset()
+      if (at > start) this.content.token(noTokenId, text, start, at)
+      this.content.settle()
+    }
+    this.state = State.afterStart
+    this.spoken = false
+    this.waitingTokens = 0
+    return true
+  }
+
+  /** The end marker came: complete framing before it is dropped, a part of one is text. */
+  private close(): void {
+    if (this.state === State.afterStart) this.emit(this.opening.held, 0)
+    else if (!this.closing.complete) this.emit(this.closing.held, 0)
+    this.opening.reset()
+    this.closing.reset()
+    this.trailing.reset()
+    this.waitingTokens = 0
+    this.state = this.trailing.complete ? State.content : State.afterEnd
+  }
+
+  private body(text: string, start: number, end: number): void {
+    let at = start
+    if (this.state === State.afterStart) {
+      at = this.takeOpening(text, start, end)
+      if (this.state === State.afterStart) return
+    }
+    if (at === end) return
+    if (this.closing.whole === "" || (this.closing.matched === 0 && !mayHold(text, at, end, this.closing.whole))) {
+      this.emit(text.slice(at, end), 0)
+      return
+    }
+    const heldBefore = this.closing.held
+    let released = 0
+    for (let i = at; i < end; i++) released += this.closing.step(text.charCodeAt(i))
+    // A token that is held whole does not count yet: the end marker may follow.
+    const waiting = this.closing.matched >= end - at ? 1 : 0
+    // What is released is the beginning of (held before + new text).
+    if (released <= heldBefore.length) this.emit(heldBefore.slice(0, released), waiting)
+    else this.emit(heldBefore + text.slice(at, at + released - heldBefore.length), waiting)
+  }
+
+  /** White space behind the start marker. Gives where the body begins. */
+  private takeOpening(text: string, start: number, end: number): number {
+    const { whole } = this.opening
+    let at = start
+    while (at < end && this.opening.matched < whole.length) {
+      if (text.charCodeAt(at) !== whole.charCodeAt(this.opening.matched)) {
+        this.state = State.body
+        const held = this.opening.held
+        this.opening.reset()
+        this.replayBody(held)
+        return at
+      }
+      this.opening.matched += 1
+      at += 1
+    }
+    if (this.opening.matched < whole.length) return at
+    this.state = State.body
+    this.opening.reset()
+    // Tokens that were framing only do not count; one that goes on behind it does.
+    if (whole !== "") this.waitingTokens = at < end ? 1 : 0
+    return at
+  }
+
+  /** Text that was held as framing and is none: it goes through the body's own hold-back. */
+  private replayBody(held: string): void {
+    if (held !== "") this.body(held, 0, held.length)
+  }
+
+  /** White space behind the end marker. */
+  private behindEnd(id: number, text: string, start: number, end: number): void {
+    const { whole } = this.trailing
+    let at = start
+    while (at < end && this.trailing.matched < whole.length) {
+      if (text.charCodeAt(at) !== whole.charCodeAt(this.trailing.matched)) break
+      this.trailing.matched += 1
+      at += 1
+    }
+    if (at === end && !this.trailing.complete) {
+      // A marker shown as nothing may still mean a call.
+      if (start < end) return
+    }
+    const held = this.trailing.complete ? "" : this.trailing.held
+    this.trailing.reset()
+    this.state = State.content
+    if (held !== "") {
+      const seen = at - start
+      this.content.token(noTokenId, held, 0, Math.max(0, held.length - seen))
+      this.content.token(id, text, start, end)
+    } else this.content.token(id, text, at, end)
+  }
+
+  /** `waiting` of the tokens seen are not in this text. */
+  private emit(text: string, waiting: number): void {
+    if (text === "") return
+    this.spoken = true
+    this.tokens += this.waitingTokens - waiting
+    this.waitingTokens = waiting
+    this.emission.reasoning(text)
+  }
+}
+
+/** Whether the text's end could begin the framing; a rough test that spares most tokens the slow road. */
+function mayHold(text: string, start: number, end: number, framing: string): boolean {
+  const first = framing.charCodeAt(0)
+  for (let i = Math.max(start, end - framing.length); i < end; i++) if (text.charCodeAt(i) === first) return true
+  return false
+}
+
+/** Reads the state from the prompt's end: PARSERS.md 1, rule 1. */
+function startState(resolved: ResolvedFraming, vocabulary: Vocabulary, promptTokenIds: Uint32Array): State {
+  const last = promptTokenIds.length - 1
+  for (let i = last; i >= 0; i--) {
+    const id = promptTokenIds[i]!
+    // White space of the framing was in the prompt unless the marker is its last token.
+    if (id === resolved.startId) return i === last ? State.afterStart : State.body
+    if (id === resolved.endId) return i === last ? State.afterEnd : State.content
+    if (vocabulary.isSpecial(id)) break
+  }
+  return resolved.framing.startsInside ? State.afterStart : State.content
+}
