@@ -193,7 +193,7 @@ function findFlag(written: string): Result<FoundFlag, UsageFailure> {
     if (switched?.arity === "switch") return ok({ flag: switched, name: positive, negated: true })
     if (unsupportedFlags.has(name) || unsupportedFlags.has(positive)) return usage(`${written} is not supported yet`)
   }
-  const near = nearestFlag(name)
+  const near = nearestFlag(name) ?? nearestFlag(name.replace(/^no-/, ""))
   return usage(`unknown flag ${written}${near === null ? "" : `: did you mean --${near}?`}`)
 }
 
