@@ -3,7 +3,7 @@
  * items into the same shape.
  */
 import { type Static, Type } from "@sinclair/typebox"
-import { parseExactJson } from "../http/body"
+import { parseJsonText } from "../http/json-text"
 import type {
   ContentPart,
   Conversation,
@@ -134,13 +134,16 @@ function lowerCall(call: NonNullable<ChatMessage["tool_calls"]>[number]): Histor
   return { id: call.id ?? null, name: call.function.name, arguments: lowerArguments(call.function.arguments ?? null) }
 }
 
+/** Nesting of arguments inside a string, where the body's own limit does not look. */
+const argumentsDepthMax = 256
+
 /**
  * A call's arguments as the object that templates expect. What a model once wrote must never brick its conversation,
  * so text that is no JSON object becomes `{}` (CHAT.md 2).
  */
 export function lowerArguments(given: Json): Json {
   if (typeof given !== "string") return given ?? {}
-  const parsed = parseExactJson(given)
+  const parsed = parseJsonText(given, argumentsDepthMax)
   return parsed.ok && isRecord(parsed.value) ? parsed.value : {}
 }
 

@@ -1,0 +1,320 @@
+/**
+ * All routes of the full role, mounted on Elysia, which only routes: bodies are read and checked by us, replies are
+ * plain `Response`s. Around every route: shutdown, API key, CORS, metrics and the access log.
+ */
+import type { TSchema } from "@sinclair/typebox"
+import { Elysia } from "elysia"
+import { isGuarded } from "../http/access"
+import { readJsonBody } from "../http/body"
+import type { EngineStatus } from "../ir/engine"
+import { err, type Result } from "../result"
+import { chatEndpoint } from "./chat/endpoint"
+import { completionEndpoint } from "./completions/endpoint"
+import { docs } from "./docs"
+import { type ApiError, errorResponse } from "./errors"
+import { listModels } from "./models"
+import { RequestEntry } from "./request-entry"
+import { responseEndpoint } from "./responses/endpoint"
+import type { ServeRoom } from "./room"
+import { modelFault, type ReplyHeaders, type Serve, serve } from "./serve"
+import { detokenize, detokenizeBodySchema, tokenize, tokenizeSchema, type VocabularyView } from "./tokenize"
+import { version } from "./version"
+
+/** What the routes around generation need beside `ServeRoom`. */
+export interface AppRoom extends ServeRoom {
+  readonly vocabulary: VocabularyView
+  readonly engineName: string
+  readonly engineStatus: () => EngineStatus
+  /** Prometheus text. */
+  readonly metricsText: () => string
+  readonly observeHttp: (method: string, handler: string, status: number, seconds: number) => void
+  /** Whether an `Authorization` header carries one of the server's keys. */
+  readonly hasKey: (authorization: string | null) => boolean
+  /** CORS headers of a reply, or the whole answer to a preflight. */
+  readonly corsHeaders: (request: Request) => ReplyHeaders
+  readonly preflight: (request: Request) => Response | null
+  /** True once the server takes no new work. */
+  readonly isDraining: () => boolean
+}
+
+/** The server's fetch function. `longReply` is called before a route that may stay silent for long. */
+export type AppFetch = (request: Request, longReply: () => void) => Promise<Response>
+
+interface Route {
+  readonly method: "GET" | "POST" | "DELETE"
+  readonly path: string
+  readonly summary: string
+  /** For the OpenAPI page. */
+  readonly body?: TSchema
+  readonly handle: Serve
+}
+
+/** Paths that no metrics are kept for (SERVER.md 5). */
+const uncounted = new Set(["/metrics", "/health", "/load", "/ping", "/version"])
+
+/** Puts the routes together. */
+export function createApp(room: AppRoom): AppFetch {
+  const routes = [...generationRoutes(room), ...storedResponseRoutes(), ...vocabularyRoutes(room), ...stateRoutes(room)]
+  const waiting = new WeakMap<Request, Pending>()
+  const app = new Elysia({ name: "sluice" })
+  for (const route of routes) {
+    app.route(route.method, route.path, ({ request }) => answer(route, request, waiting), {
+      parse: "none",
+      detail: { summary: route.summary, ...(route.body !== undefined && { requestBody: jsonBody(route.body) }) },
+    })
+  }
+  if (room.config.docs) app.use(docs(room.config.rootPath))
+  app.onError(({ error, code }) => {
+    if (code === "NOT_FOUND") return errorResponse({ kind: "route_not_found", path: "" })
+    room.log(`internal error: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
+    return errorResponse({ kind: "internal" })
+  })
+  app.compile()
+  const fetch = app.fetch
+  const gate = new Gate(room, routes, room.config.docs)
+  return async (request, longReply) => await gate.pass(request, waiting, fetch, longReply)
+}
+
+/** What a route needs that Elysia does not carry. */
+interface Pending {
+  readonly headers: ReplyHeaders
+  readonly entry: RequestEntry
+  handler: string
+  longReply: () => void
+}
+
+async function answer(route: Route, request: Request, waiting: WeakMap<Request, Pending>): Promise<Response> {
+  const pending = waiting.get(request)
+  if (pending === undefined) return errorResponse({ kind: "internal" })
+  pending.handler = route.path
+  if (route.body !== undefined) pending.longReply()
+  return await route.handle(request, pending.headers, pending.entry)
+}
+
+/** What happens before and after every route. */
+class Gate {
+  private readonly room: AppRoom
+  private readonly allowed: readonly { readonly pattern: RegExp; readonly methods: string }[]
+  private readonly unlogged: ReadonlySet<string>
+
+  constructor(room: AppRoom, routes: readonly Route[], hasDocs: boolean) {
+    this.room = room
+    this.unlogged = new Set(room.config.accessLogSkippedPaths)
+    const methods = new Map<string, string[]>()
+    for (const { path, method } of routes) methods.set(path, [...(methods.get(path) ?? []), method])
+    if (hasDocs) for (const path of ["/docs", "/openapi.json"]) methods.set(path, ["GET"])
+    this.allowed = [...methods].map(([path, of]) => ({
+      pattern: new RegExp(`^${path.replaceAll(".", "\\.").replaceAll(/:\w+/g, "[^/]+")}/?$`),
+      methods: of.join(", "),
+    }))
+  }
+
+  async pass(
+    request: Request,
+    waiting: WeakMap<Request, Pending>,
+    fetch: (request: Request) => Response | Promise<Response>,
+    longReply: () => void,
+  ): Promise<Response> {
+    const { room } = this
+    const { now } = room.generate
+    const startedAt = now()
+    const path = this.pathOf(request)
+    const log = room.config.accessLog && !this.unlogged.has(path) ? room.log : null
+    const entry = new RequestEntry(request.method, path, now, log)
+    const pending: Pending = { headers: this.headers(request), entry, handler: "none", longReply }
+
+    const response = await this.respond(request, path, pending, waiting, fetch)
+    if (!uncounted.has(pending.handler)) {
+      room.observeHttp(request.method, pending.handler, response.status, now() - startedAt)
+    }
+    if (!entry.deferred) entry.end(response.status)
+    return response
+  }
+
+  private async respond(
+    request: Request,
+    path: string,
+    pending: Pending,
+    waiting: WeakMap<Request, Pending>,
+    fetch: (request: Request) => Response | Promise<Response>,
+  ): Promise<Response> {
+    const { room } = this
+    if (room.isDraining() && path !== "/health" && path !== "/metrics") {
+      const message = "The server is shutting down."
+      return errorResponse({ kind: "overloaded", message }, { ...pending.headers, connection: "close" })
+    }
+    const preflight = request.method === "OPTIONS" ? room.preflight(request) : null
+    if (preflight !== null) return preflight
+    // The key is checked outside CORS, so a refusal carries no CORS headers (SERVER.md 4).
+    const isFree = room.config.apiKeys.length === 0 || request.method === "OPTIONS" || !isGuarded(path, "")
+    if (!isFree && !room.hasKey(request.headers.get("authorization"))) {
+      return errorResponse({ kind: "unauthorized" }, { "x-sluice-engine": room.engineName })
+    }
+    waiting.set(request, pending)
+    const response = await fetch(this.routed(request, path, waiting, pending))
+    if (response.status === 404 && pending.handler === "none") return this.unrouted(request, path, pending.headers)
+    return response
+  }
+
+  /** The path without the proxy's prefix. */
+  private pathOf(request: Request): string {
+    const from = request.url.indexOf("/", request.url.indexOf("://") + 3)
+    const query = request.url.indexOf("?", from)
+    const path = from === -1 ? "/" : request.url.slice(from, query === -1 ? undefined : query)
+    const { rootPath } = this.room.config
+    if (rootPath === "" || !path.startsWith(rootPath)) return path
+    const rest = path.slice(rootPath.length)
+    return rest === "" ? "/" : rest.startsWith("/") ? rest : path
+  }
+
+  /** Elysia sees paths without the prefix. */
+  private routed(request: Request, path: string, waiting: WeakMap<Request, Pending>, pending: Pending): Request {
+    if (this.room.config.rootPath === "") return request
+    const url = new URL(request.url)
+    if (url.pathname === path) return request
+    url.pathname = path
+    const routed = new Request(url, request)
+    waiting.set(routed, pending)
+    return routed
+  }
+
+  private headers(request: Request): ReplyHeaders {
+    const { room } = this
+    const headers: { [name: string]: string } = { "x-sluice-engine": room.engineName, ...room.corsHeaders(request) }
+    if (room.config.enableRequestIdHeaders) {
+      headers["x-request-id"] = request.headers.get("x-request-id") ?? room.newId()
+    }
+    return headers
+  }
+
+  private unrouted(request: Request, path: string, headers: ReplyHeaders): Response {
+    const known = this.allowed.find(({ pattern }) => pattern.test(path))
+    if (known === undefined) return errorResponse({ kind: "route_not_found", path: path.slice(0, 256) }, headers)
+    return errorResponse({ kind: "method_not_allowed", method: request.method, allowed: known.methods }, headers)
+  }
+}
+
+function jsonBody(schema: TSchema): { required: true; content: { "application/json": { schema: never } } } {
+  // TypeBox schemas are JSON schemas; the plugin's types want OpenAPI's own spelling of them.
+  return { required: true, content: { "application/json": { schema: schema as never } } }
+}
+
+function generationRoutes(room: AppRoom): Route[] {
+  const post = (path: string, summary: string, body: TSchema, handle: Serve): Route => ({
+    method: "POST",
+    path,
+    summary,
+    body,
+    handle,
+  })
+  const { path, summary, check } = chatEndpoint
+  return [
+    post(path, summary, check.schema, serve(chatEndpoint, room)),
+    post(responseEndpoint.path, responseEndpoint.summary, responseEndpoint.check.schema, serve(responseEndpoint, room)),
+    post(
+      completionEndpoint.path,
+      completionEndpoint.summary,
+      completionEndpoint.check.schema,
+      serve(completionEndpoint, room),
+    ),
+  ]
+}
+
+/** Nothing is stored, so every stored response is unknown (RESPONSES.md 0). */
+function storedResponseRoutes(): Route[] {
+  const unknown: Serve = async (request, headers) => {
+    const id = decodeURIComponentSafely(new URL(request.url).pathname.split("/")[3] ?? "")
+    return errorResponse({ kind: "response_not_found", id: id.slice(0, 128) }, headers)
+  }
+  const summary = "Stored response: this server stores none"
+  return [
+    { method: "GET", path: "/v1/responses/:id", summary, handle: unknown },
+    { method: "DELETE", path: "/v1/responses/:id", summary, handle: unknown },
+    { method: "POST", path: "/v1/responses/:id/cancel", summary, handle: unknown },
+    { method: "GET", path: "/v1/responses/:id/input_items", summary, handle: unknown },
+  ]
+}
+
+function decodeURIComponentSafely(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
+}
+
+function vocabularyRoutes(room: AppRoom): Route[] {
+  const withBody =
+    (reply: (body: unknown, request: Request) => Result<object, ApiError>): Serve =>
+    async (request, headers) => {
+      const body = await readJsonBody(request, room.config.limits)
+      if (!body.ok) return errorResponse(body.error, headers)
+      const replied = reply(body.value, request)
+      return replied.ok ? Response.json(replied.value, { headers }) : errorResponse(replied.error, headers)
+    }
+  const context = (request: Request) => ({
+    config: room.config,
+    model: room.facts,
+    headers: request.headers,
+    newId: room.newId,
+  })
+  return [
+    {
+      method: "POST",
+      path: "/tokenize",
+      summary: "Token ids of a prompt or a conversation",
+      body: tokenizeSchema,
+      handle: withBody((body, request) => {
+        const fault = modelFault(body, room)
+        return fault === null ? tokenize(body, context(request), room.preparer, room.vocabulary) : err(fault)
+      }),
+    },
+    {
+      method: "POST",
+      path: "/detokenize",
+      summary: "Text of token ids",
+      body: detokenizeBodySchema,
+      handle: withBody((body) => {
+        const fault = modelFault(body, room)
+        return fault === null ? detokenize(body, room.vocabulary) : err(fault)
+      }),
+    },
+  ]
+}
+
+/** Routes about the server itself. */
+function stateRoutes(room: AppRoom): Route[] {
+  const json =
+    (make: () => object): Serve =>
+    async (_request, headers) =>
+      Response.json(make(), { headers })
+  const health: Serve = async (_request, headers) =>
+    new Response(null, { status: room.engineStatus().alive ? 200 : 503, headers })
+  return [
+    {
+      method: "GET",
+      path: "/v1/models",
+      summary: "Served models",
+      handle: json(() => listModels(room.facts, room.newId, room.unixTime)),
+    },
+    { method: "GET", path: "/health", summary: "200 while the engine lives", handle: health },
+    { method: "GET", path: "/ping", summary: "As /health", handle: health },
+    { method: "POST", path: "/ping", summary: "As /health", handle: health },
+    { method: "GET", path: "/version", summary: "Version", handle: json(() => ({ version })) },
+    {
+      method: "GET",
+      path: "/load",
+      summary: "Generation requests being handled",
+      handle: json(() => ({ server_load: room.admission.inside })),
+    },
+    {
+      method: "GET",
+      path: "/metrics",
+      summary: "Prometheus metrics",
+      handle: async (_request, headers) =>
+        new Response(room.metricsText(), {
+          headers: { ...headers, "content-type": "text/plain; version=0.0.4; charset=utf-8" },
+        }),
+    },
+  ]
+}

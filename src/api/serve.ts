@@ -1,0 +1,332 @@
+/**
+ * A generation request from body to reply: validate → lower → prepare → generate → fold, and on a stream a view that
+ * watches the fold. Async at its two ends only.
+ */
+import type { TSchema } from "@sinclair/typebox"
+import { type Choice, Generation, type ReadingOptions } from "../generate/generate"
+import { readJsonBody } from "../http/body"
+import { type SseWriter, sseResponse } from "../http/sse"
+import type { EngineError } from "../ir/engine"
+import type { GenerateRequest } from "../ir/generate-request"
+import type { ItemSink } from "../ir/item-event"
+import type { Prepared } from "../prompt/prepare"
+import { err, ok, type Result } from "../result"
+import type { Endpoint, Exchange, Lowered } from "./endpoint"
+import { type ApiError, errorResponse, invalid } from "./errors"
+import { Fold } from "./fold"
+import { isServed } from "./models"
+import type { RequestEntry } from "./request-entry"
+import type { RunningRequest, ServeRoom } from "./room"
+import { replyTokens } from "./sampling"
+import type { BodyCheck } from "./schema"
+
+/** Headers of every reply to this request, streams included. */
+export type ReplyHeaders = { readonly [name: string]: string }
+
+/** A generation route: reads the request, answers it. Never rejects for what a client, model or engine does. */
+export type Serve = (request: Request, headers: ReplyHeaders, entry: RequestEntry) => Promise<Response>
+
+/** Makes the route of an endpoint. */
+export function serve<Body, Ask>(endpoint: Endpoint<Body, Ask>, room: ServeRoom): Serve {
+  return async (request, headers, entry) => {
+    if (!room.admission.enter()) {
+      const { concurrentRequestsMax } = room.config.limits
+      const message = `The server is handling ${concurrentRequestsMax} requests already; please try again.`
+      return errorResponse({ kind: "overloaded", message }, headers)
+    }
+    const call = new Call(endpoint, room, request, headers, entry)
+    return await call.answer()
+  }
+}
+
+/** Reads and checks a body, and the model that it names. */
+export async function readBody<Body>(
+  request: Request,
+  check: BodyCheck<TSchema & { readonly static: Body }>,
+  room: ServeRoom,
+): Promise<Result<Body, ApiError>> {
+  const read = await readJsonBody(request, room.config.limits)
+  if (!read.ok) return read
+  const checked = check.check(read.value)
+  if (!checked.ok) return checked
+  const fault = modelFault(checked.value, room)
+  return fault === null ? ok(checked.value) : err(fault)
+}
+
+/** An unknown `model`, or null. */
+export function modelFault(body: unknown, room: ServeRoom): ApiError | null {
+  const model: unknown = typeof body === "object" && body !== null ? Reflect.get(body, "model") : null
+  if (typeof model !== "string" || isServed(model, room.facts, room.config.skipModelNameValidation)) return null
+  return { kind: "model_not_found", model: model.slice(0, 256), names: room.facts.names }
+}
+
+/** One request on its way. Leaves admission exactly once, when its reply is complete or its client is gone. */
+class Call<Body, Ask> implements RunningRequest {
+  private readonly endpoint: Endpoint<Body, Ask>
+  private readonly room: ServeRoom
+  private readonly request: Request
+  private readonly headers: ReplyHeaders
+  private readonly entry: RequestEntry
+  private readonly startedAt: number
+  private folds: Fold[] = []
+  private generation: Generation | null = null
+  private onEnded: () => void = () => {}
+  private failSinks: (error: EngineError) => void = () => {}
+
+  constructor(
+    endpoint: Endpoint<Body, Ask>,
+    room: ServeRoom,
+    request: Request,
+    headers: ReplyHeaders,
+    entry: RequestEntry,
+  ) {
+    this.endpoint = endpoint
+    this.room = room
+    this.request = request
+    this.headers = headers
+    this.entry = entry
+    this.startedAt = room.generate.now()
+  }
+
+  async answer(): Promise<Response> {
+    let leaves = true
+    try {
+      const body = await readBody(this.request, this.endpoint.check, this.room)
+      if (!body.ok) return errorResponse(body.error, this.headers)
+      const lowered = this.lower(body.value)
+      if (!lowered.ok) return errorResponse(lowered.error, this.headers)
+      const exchange = this.prepare(lowered.value)
+      if (!exchange.ok) return errorResponse(exchange.error, this.headers)
+      this.entry.id = exchange.value.id
+      this.logRequest(lowered.value, exchange.value)
+      // The client may have gone while its body was read: nothing is generated for nobody.
+      if (this.request.signal.aborted) return errorResponse({ kind: "client_gone", message: "" }, this.headers)
+      this.room.running.add(this)
+      leaves = false
+      return lowered.value.stream
+        ? this.stream(lowered.value, exchange.value)
+        : await this.whole(lowered.value, exchange.value)
+    } finally {
+      if (leaves) this.room.admission.leave()
+    }
+  }
+
+  /** Ends the request with an error that the client sees. */
+  shutDown(): void {
+    if (this.generation === null || this.generation.isOver) return
+    const error: EngineError = { kind: "engine_retryable", message: "the server is shutting down" }
+    this.failSinks(error)
+    this.generation.abort()
+  }
+
+  private lower(body: Body): Result<Lowered<Ask>, ApiError> {
+    const { config, facts, newId } = this.room
+    return this.endpoint.lower(body, { config, model: facts, headers: this.request.headers, newId })
+  }
+
+  private prepare(lowered: Lowered<Ask>): Result<Exchange<Ask>, ApiError> {
+    const { room } = this
+    const prompts: Prepared[] = []
+    for (const input of lowered.prompts) {
+      const prepared = room.preparer.prepare(input, lowered.truncation)
+      if (!prepared.ok) return prepared
+      prompts.push(prepared.value)
+    }
+    const { sampling } = lowered
+    if (lowered.parsing.isChat && room.chatParser.needsSpecialTokens) sampling.skipSpecialTokens = false
+    sampling.maxTokens = this.replyTokens(lowered, prompts[0]!)
+    if (sampling.minTokens > sampling.maxTokens) {
+      const { minTokens, maxTokens } = sampling
+      return err(
+        invalid("min_tokens", `min_tokens must be less than or equal to max_tokens=${maxTokens}, got ${minTokens}.`),
+      )
+    }
+    return ok({
+      id: lowered.id,
+      createdAt: room.unixTime(),
+      model: room.facts.names[0]!,
+      ask: lowered.ask,
+      prompts,
+      choicesPerPrompt: lowered.choicesPerPrompt,
+      sampling,
+      facts: room.facts,
+      config: room.config,
+    })
+  }
+
+  private replyTokens(lowered: Lowered<Ask>, prompt: Prepared): number {
+    const { config, facts, newId } = this.room
+    const context = { config, model: facts, headers: this.request.headers, newId }
+    return replyTokens(lowered.replyTokensMax, prompt.tokenIds.length, context)
+  }
+
+  /** Starts all choices with these sinks, or says why the engine will not have them. */
+  private start(lowered: Lowered<Ask>, exchange: Exchange<Ask>, sinks: readonly ItemSink[]): EngineError | null {
+    const { room } = this
+    const choices: Choice[] = sinks.map((sink, index) => ({
+      sink,
+      request: this.generateRequest(lowered, exchange, index),
+    }))
+    const reading: ReadingOptions = {
+      parser: lowered.parsing.isChat ? room.chatParser : room.textParser,
+      parseCalls: lowered.parsing.calls,
+      wantsSteps: lowered.wantsSteps,
+      intervalTokens: lowered.intervalTokens,
+      includeReasoning: lowered.includeReasoning,
+      parallelToolCalls: lowered.parallelToolCalls,
+    }
+    this.failSinks = (error) => {
+      for (const [index, sink] of sinks.entries()) {
+        const fold = this.folds[index]!
+        if (fold.outcome !== null || fold.failure !== null) continue
+        if (fold.items.at(-1)?.isOpen === true) sink.close(false)
+        sink.fail(error, null)
+        break // one failure ends the reply
+      }
+    }
+    this.generation = new Generation(() => this.ended())
+    room.observer.started(choices.length, exchange.sampling.maxTokens)
+    return this.generation.start(room.generate, choices, reading)
+  }
+
+  private generateRequest(lowered: Lowered<Ask>, exchange: Exchange<Ask>, index: number): GenerateRequest {
+    const { room } = this
+    const prompt = exchange.prompts[Math.floor(index / exchange.choicesPerPrompt)]!
+    const { sampling } = exchange
+    const seed =
+      sampling.seed === null ? null : BigInt.asIntN(64, sampling.seed + BigInt(index % exchange.choicesPerPrompt))
+    return {
+      // A client may reuse its ids; the engine's must be its own.
+      requestId: `${exchange.id}-${index}-${room.newId().slice(0, 8)}`,
+      promptTokenIds: prompt.tokenIds,
+      sampling: { ...sampling, seed, maxTokens: this.replyTokens(lowered, prompt) },
+      eosTokenIds: room.eosTokenIds,
+      priority: lowered.priority,
+      cacheSalt: lowered.cacheSalt,
+      sessionId: lowered.sessionId,
+      dataParallelRank: intHeader(this.request.headers.get("x-data-parallel-rank")),
+      traceHeaders: traceHeaders(this.request.headers),
+    }
+  }
+
+  private async whole(lowered: Lowered<Ask>, exchange: Exchange<Ask>): Promise<Response> {
+    this.folds = makeFolds(exchange)
+    const { signal } = this.request
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.onEnded = resolve
+    const refused = this.start(lowered, exchange, this.folds)
+    if (refused === null) {
+      const abort = (): void => this.generation!.abort()
+      signal.addEventListener("abort", abort, { once: true })
+      await promise
+      signal.removeEventListener("abort", abort)
+    }
+    if (signal.aborted) return errorResponse({ kind: "client_gone", message: "" }, this.headers)
+    const failure = refused ?? this.folds.find((fold) => fold.failure !== null)?.failure?.error ?? null
+    if (failure !== null) {
+      this.logFailure(failure)
+      return errorResponse(failure, this.headers)
+    }
+    return Response.json(this.endpoint.present(exchange, this.folds), { headers: this.headers })
+  }
+
+  private stream(lowered: Lowered<Ask>, exchange: Exchange<Ask>): Response {
+    this.folds = makeFolds(exchange)
+    let writer: SseWriter | null = null
+    const response = sseResponse({
+      headers: this.headers,
+      bufferedBytesMax: this.room.config.limits.streamBufferedBytesMax,
+      keepAliveSeconds: this.room.config.sseKeepAliveSeconds,
+      onGone: () => this.generation?.abort(),
+      start: (opened) => {
+        writer = opened
+      },
+    })
+    const events: SseWriter = writer! // `start` was called before `sseResponse` returned
+    const view = this.endpoint.stream(exchange, (frame) => events.write(frame))
+    view.begin()
+    const refused = this.start(
+      lowered,
+      exchange,
+      this.folds.map((fold, index) => view.choice(index, fold)),
+    )
+    if (refused !== null) {
+      // Nothing has left yet, so the refusal can still have its own status.
+      events.end()
+      this.logFailure(refused)
+      return errorResponse(refused, this.headers)
+    }
+    this.onEnded = () => {
+      const failure = this.folds.find((fold) => fold.failure !== null)?.failure ?? null
+      if (failure !== null) this.logFailure(failure.error)
+      if (!events.gone) view.end(this.folds)
+      events.end()
+    }
+    // The stream itself tells when its client leaves, unless the client left before the stream was read at all.
+    this.request.signal.addEventListener("abort", () => this.generation?.abort(), { once: true })
+    this.entry.deferred = true
+    return response
+  }
+
+  /** Once, when all choices are done, one failed, or the client went away. */
+  private ended(): void {
+    const { room } = this
+    room.running.delete(this)
+    room.admission.leave()
+    const endedAt = room.generate.now()
+    for (const fold of this.folds) {
+      const usage = fold.outcome?.usage ?? fold.failure?.usage ?? null
+      const timing = fold.outcome?.timing ?? unknownTiming
+      room.observer.choiceEnded(
+        { finish: fold.outcome?.finish ?? null, usage: usage ?? noUsage, timing },
+        this.startedAt,
+        endedAt,
+      )
+    }
+    this.entry.note = this.summary()
+    this.onEnded()
+    if (this.entry.deferred) this.entry.end(200)
+  }
+
+  private summary(): string {
+    const finishes = this.folds.map((fold) => fold.outcome?.finish ?? fold.failure?.error.kind ?? "client_gone")
+    const tokens = this.folds.reduce((sum, fold) => sum + (fold.outcome?.usage.outputTokens ?? 0), 0)
+    return `${tokens} tokens, ${[...new Set(finishes)].join(" ")}`
+  }
+
+  private logRequest(lowered: Lowered<Ask>, exchange: Exchange<Ask>): void {
+    const { config, log } = this.room
+    if (!config.enableLogRequests) return
+    const promptTokens = exchange.prompts.reduce((sum, prompt) => sum + prompt.tokenIds.length, 0)
+    const { temperature, topP, maxTokens, seed } = exchange.sampling
+    const stream = lowered.stream ? "stream" : "no stream"
+    log(
+      `request ${exchange.id}: ${promptTokens} prompt tokens, max_tokens ${maxTokens}, temperature ${temperature}, ` +
+        `top_p ${topP}, seed ${seed}, ${stream}`,
+    )
+  }
+
+  /** Clients get fixed words; the log gets the engine's. */
+  private logFailure(error: EngineError): void {
+    this.room.log(`request ${this.entry.id}: ${error.kind}: ${error.message}`)
+  }
+}
+
+const noUsage = { promptTokens: 0, outputTokens: 0, reasoningTokens: 0, cachedTokens: 0, cacheWriteTokens: 0 }
+const unknownTiming = { queuedAt: -1, scheduledAt: -1, firstTokenAt: -1, lastTokenAt: -1 }
+
+function makeFolds<Ask>(exchange: Exchange<Ask>): Fold[] {
+  return Array.from({ length: exchange.prompts.length * exchange.choicesPerPrompt }, () => new Fold())
+}
+
+function intHeader(value: string | null): number | null {
+  return value !== null && /^\d{1,6}$/.test(value) ? Number(value) : null
+}
+
+/** W3C trace context, forwarded as it came. */
+function traceHeaders(headers: Headers): { readonly [name: string]: string } | null {
+  const traceparent = headers.get("traceparent")
+  if (traceparent === null) return null
+  const tracestate = headers.get("tracestate")
+  return tracestate === null ? { traceparent } : { traceparent, tracestate }
+}
