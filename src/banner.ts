@@ -2,15 +2,24 @@
 import type { Config } from "./config"
 import type { ModelProfile } from "./model/profile"
 
-/** Lines of the start-up banner; `url` is the server's address as the listener reports it. */
-export function bannerLines(config: Config, profile: ModelProfile, url: string): string[] {
+/** What the running server says about itself. */
+export interface Listening {
+  readonly url: string
+  readonly reasoningParser: string
+  readonly toolCallParser: string
+}
+
+/** Lines of the start-up banner. */
+export function bannerLines(config: Config, profile: ModelProfile, server: Listening): string[] {
+  const url = server.url.replace(/\/$/, "")
   const names = config.servedModelNames.length > 0 ? config.servedModelNames : [profile.name]
   const from = config.model === null ? "built-in profile" : profile.root
   return [
     `serving ${names.join(", ")} (${from}), window ${profile.contextTokensMax} tokens`,
+    `parsers: ${server.reasoningParser} for reasoning, ${server.toolCallParser} for tool calls`,
     `engine ${config.engine}: answers are simulated, no model computes them`,
     `try: ${curlLine(config, profile, names[0]!, url)}`,
-    `listening on ${url.replace(/\/$/, "")}`,
+    `listening on ${url}`,
   ]
 }
 
@@ -23,9 +32,7 @@ function curlLine(config: Config, profile: ModelProfile, model: string, url: str
   const route = `${config.rootPath}/v1/${chat ? "chat/completions" : "completions"}`
   // A wildcard address is where we listen, not where one can connect on every system.
   const base =
-    config.uds === null
-      ? url.replace(/\/$/, "").replace("//0.0.0.0", "//127.0.0.1").replace("//[::]", "//[::1]")
-      : "http://localhost"
+    config.uds === null ? url.replace("//0.0.0.0", "//127.0.0.1").replace("//[::]", "//[::1]") : "http://localhost"
   const words = ["curl", `${base}${route}`, "-H 'Content-Type: application/json'"]
   if (config.uds !== null) words.splice(1, 0, `--unix-socket ${shellQuoted(config.uds)}`)
   if (config.apiKeys.length > 0) words.push('-H "Authorization: Bearer $API_KEY"')

@@ -1,6 +1,6 @@
 /**
  * The entry point: flags → config → model profile → server, and signals on the way out. The only file that reads argv
- * and the environment. Exit status: 0 after a clean drain, 1 for a start that failed, 2 for a bad command line, 70 for a
+ * and the environment. Exit status: 0 after a clean drain, 1 for a start that failed, 2 for a bad flag, 70 for a
  * bug of ours, 130 or 143 when a second signal cut the drain short.
  */
 import { readFileSync, statSync } from "node:fs"
@@ -75,19 +75,21 @@ export async function main(system: System): Promise<number> {
   }
 
   const profile = await findProfile(config, hub, system.error)
-  if (!profile.ok) {
-    system.error(`sluice: ${profile.error.message}`)
-    return 1
-  }
+  if (!profile.ok) return refuse(system, profile.error)
   const started = await system.startServer(config, profile.value, system.out)
-  if (!started.ok) {
-    system.error(`sluice: ${started.error.message}`)
-    return 1
-  }
+  if (!started.ok) return refuse(system, started.error)
   server = started.value
-  for (const line of bannerLines(config, profile.value, server.url)) system.out(line)
+  for (const line of bannerLines(config, profile.value, server)) system.out(line)
   await server.drained
   return 0
+}
+
+/** Failures that only a look at the model shows, but whose cause is a flag's value. */
+const flagFailures = ["model_option", "parser_unknown"]
+
+function refuse(system: System, failure: { readonly kind: string; readonly message: string }): number {
+  system.error(`sluice: ${failure.message}`)
+  return flagFailures.includes(failure.kind) ? 2 : 1
 }
 
 /** The built-in profile, or the model's, from its folder or from the hub. Loaded late: most starts need only one. */
@@ -95,7 +97,7 @@ async function findProfile(
   config: Config,
   hub: HubSettings,
   progress: (line: string) => void,
-): Promise<Result<ModelProfile, { readonly message: string }>> {
+): Promise<Result<ModelProfile, { readonly kind: string; readonly message: string }>> {
   const { adaptProfile, loadModelFolder } = await import("./model/files")
   if (config.model === null) {
     const { builtInProfile } = await import("./model/built-in")
