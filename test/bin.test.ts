@@ -1,0 +1,213 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { repository, type ServedProcess, serve } from "./support/serve"
+
+const node = Bun.which("node")
+const npm = Bun.which("npm")
+const bun = realpathSync(process.execPath)
+
+/** A command run to its end. */
+async function run(command: readonly string[], cwd = repository) {
+  const child = Bun.spawn([...command], { cwd, stdin: "ignore", stdout: "pipe", stderr: "pipe" })
+  const [out, error, status] = await Promise.all([textOf(child.stdout), textOf(child.stderr), child.exited])
+  return { status, out, error }
+}
+
+function textOf(stream: ReadableStream<Uint8Array>): Promise<string> {
+  return new Response(stream).text()
+}
+
+const main = [process.execPath, "--no-install", "src/main.ts"]
+
+/** True while something accepts connections at the address. */
+async function answers(url: string): Promise<boolean> {
+  return fetch(`${url}/health`).then(
+    () => true,
+    () => false,
+  )
+}
+
+/** A chat stream of `tokens` tokens, `stepMs` apart, whose first bytes have come. */
+async function openStream(server: ServedProcess, tokens: number, stepMs: number) {
+  const response = await fetch(`${server.url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({
+      messages: [{ role: "user", content: "Hello" }],
+      stream: true,
+      vllm_xargs: { sim_text: "word ".repeat(tokens).trim(), sim_step_ms: stepMs },
+    }),
+  })
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+  const first = await reader.read()
+  return {
+    status: response.status,
+    /** All that comes until the stream ends; what came before a break when it breaks. */
+    async rest(): Promise<string> {
+      let text = first.value ?? ""
+      try {
+        for (let next = await reader.read(); !next.done; next = await reader.read()) text += next.value
+      } catch {}
+      return text
+    },
+  }
+}
+
+describe("the server process", () => {
+  test("is ready within two seconds, says how to ask it, and answers what it says", async () => {
+    const before = performance.now()
+    await using server = await serve()
+    expect(performance.now() - before).toBeLessThan(2000)
+    const asked = /^try: (curl .*)$/m.exec(server.output())![1]!
+    expect(await answers(server.url)).toBe(true)
+    if (Bun.which("curl") === null) return
+    const reply = JSON.parse((await run(["sh", "-c", `${asked} --silent`])).out)
+    expect(reply).toMatchObject({ object: "chat.completion", choices: [{ message: { role: "assistant" } }] })
+  })
+
+  test.each(["SIGTERM", "SIGINT"] as const)("ends with 0 after %s when nothing runs", async (signal) => {
+    await using server = await serve()
+    expect(await server.stop(signal)).toBe(0)
+    expect(await answers(server.url)).toBe(false)
+  })
+
+  test("lets a running stream finish within --shutdown-timeout", async () => {
+    await using server = await serve(["--shutdown-timeout", "30"])
+    const stream = await openStream(server, 20, 20)
+    expect(stream.status).toBe(200)
+    const exited = server.stop()
+    expect(await stream.rest()).toEndWith("data: [DONE]\n\n")
+    expect(await exited).toBe(0)
+  })
+
+  test("ends at once on a second signal", async () => {
+    await using server = await serve(["--shutdown-timeout", "600"])
+    const stream = await openStream(server, 10_000, 1000)
+    const exited = server.stop("SIGTERM")
+    await server.printed("running requests are being finished")
+    server.stop("SIGINT")
+    expect(await exited).toBe(130)
+    expect(await stream.rest()).not.toContain("[DONE]")
+  })
+
+  test("says in one line what keeps it from starting, and ends with 1 or 2", async () => {
+    await using server = await serve()
+    const { port } = new URL(server.url)
+    const taken = await run([...main, "serve", "--port", port])
+    expect(taken).toMatchObject({ status: 1, out: "" })
+    expect(taken.error).toMatch(/^sluice: cannot listen on 127\.0\.0\.1:\d+: [^\n]+\n$/)
+    expect(await run([...main, "serve", "--prot", "1"])).toEqual({
+      status: 2,
+      out: "",
+      error: "sluice: unknown flag --prot: did you mean --port?\n",
+    })
+    const missing = await run([...main, "serve", "./nowhere"])
+    expect(missing).toMatchObject({ status: 1, out: "" })
+    expect(missing.error).toEndWith("sluice: ./nowhere is neither a folder nor a name of the form org/name\n")
+    const parser = await run([...main, "serve", "--reasoning-parser", "nobody"])
+    expect(parser).toMatchObject({ status: 2, out: "" })
+    expect(parser.error).toStartWith("sluice: unknown reasoning parser nobody")
+  })
+
+  test("reads its files itself: a config file that is not UTF-8, a folder, one too many", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "main-files-"))
+    const file = join(folder, "c.yaml")
+    writeFileSync(file, Buffer.from([0xff]))
+    const problem = async (path: string) => (await run([...main, "serve", "--config", path])).error
+    expect(await problem(file)).toBe(`sluice: --config ${file}: is not UTF-8\n`)
+    expect(await problem(folder)).toBe(`sluice: --config ${folder}: is not a file\n`)
+    expect(await problem(join(file, "x"))).toBe(`sluice: --config ${join(file, "x")}: does not exist\n`)
+    rmSync(folder, { recursive: true })
+  })
+})
+
+describe.skipIf(npm === null)("npm run serve", () => {
+  test("drains on SIGTERM to npm's own process and leaves nothing behind", async () => {
+    await using server = await serve(["--shutdown-timeout", "30"], { command: [npm!, "run", "serve", "--"] })
+    const stream = await openStream(server, 20, 20)
+    const exited = server.stop("SIGTERM")
+    expect(await stream.rest()).toEndWith("data: [DONE]\n\n")
+    expect(await exited).toBe(0)
+    expect(await answers(server.url)).toBe(false)
+  })
+})
+
+describe.skipIf(node === null)("bin/sluice.js", () => {
+  const launcher = join(repository, "bin/sluice.js")
+
+  test("starts the server from Node, and SIGTERM to it drains and leaves nothing behind", async () => {
+    await using server = await serve(["--shutdown-timeout", "30"], { command: [node!, launcher, "serve"] })
+    const stream = await openStream(server, 20, 20)
+    const exited = server.stop("SIGTERM")
+    expect(await stream.rest()).toEndWith("data: [DONE]\n\n")
+    expect(await exited).toBe(0)
+    expect(await answers(server.url)).toBe(false)
+  })
+
+  test("hands back the exit status", async () => {
+    expect(await run([node!, launcher, "serve", "--port", "x"], tmpdir())).toMatchObject({ status: 2 })
+    expect(await run([node!, launcher, "--version"], tmpdir())).toEqual({ status: 0, out: "0.1.0\n", error: "" })
+  })
+
+  describe("in a package of its own", () => {
+    let root = ""
+    beforeAll(() => {
+      root = realpathSync(mkdtempSync(join(tmpdir(), "launcher-")))
+      mkdirSync(join(root, "src"))
+      writeFileSync(join(root, "package.json"), '{"type":"module"}')
+      writeFileSync(join(root, "bunfig.toml"), "")
+      cpSync(launcher, join(root, "bin/sluice.js"))
+      const say = `console.log(JSON.stringify({ args: process.argv.slice(2), secret: process.env.SECRET ?? null }))`
+      writeFileSync(
+        join(root, "src/main.ts"),
+        `${say}\nif (process.argv[2] === "die") process.kill(process.pid, "SIGKILL")\n`,
+      )
+    })
+    afterAll(() => rmSync(root, { recursive: true, force: true }))
+
+    /** A package in node_modules with the real Bun, or with the stub that waits for a post-install. */
+    function install(name: string, file: string, real: boolean): void {
+      const folder = join(root, "node_modules", name)
+      mkdirSync(join(folder, "bin"), { recursive: true })
+      writeFileSync(join(folder, "package.json"), JSON.stringify({ name }))
+      if (real) symlinkSync(bun, join(folder, "bin", file))
+      else writeFileSync(join(folder, "bin", file), "#!/bin/sh\necho 'not installed yet'\nexit 1\n", { mode: 0o755 })
+    }
+
+    test("says so where no Bun is installed", async () => {
+      install("bun", "bun.exe", false)
+      expect(await run([node!, join(root, "bin/sluice.js")])).toEqual({
+        status: 1,
+        out: "",
+        error: "sluice: Bun is not installed; run npm install in the package's folder\n",
+      })
+    })
+
+    test("finds the platform's own package when Bun's post-install never ran", async () => {
+      const processor = process.arch === "arm64" ? "aarch64" : process.arch
+      install(`@oven/bun-${process.platform}-${processor}`, "bun", true)
+      expect((await run([node!, join(root, "bin/sluice.js"), "a b", "--c"])).out).toBe(
+        '{"args":["a b","--c"],"secret":null}\n',
+      )
+    })
+
+    test("follows neither .env nor bunfig.toml of the folder it is started in, and a link to it works", async () => {
+      const elsewhere = join(root, "elsewhere")
+      mkdirSync(elsewhere)
+      writeFileSync(join(elsewhere, ".env"), "SECRET=found\n")
+      writeFileSync(join(elsewhere, "bunfig.toml"), 'preload = ["./missing.ts"]\n')
+      symlinkSync(join(root, "bin/sluice.js"), join(elsewhere, "sluice"))
+      expect(await run([node!, join(elsewhere, "sluice"), "x"], elsewhere)).toEqual({
+        status: 0,
+        out: '{"args":["x"],"secret":null}\n',
+        error: "",
+      })
+    })
+
+    test("turns a death by signal into its exit status", async () => {
+      expect((await run([node!, join(root, "bin/sluice.js"), "die"])).status).toBe(137)
+    })
+  })
+})
