@@ -327,8 +327,9 @@ export class JsonCallMachine implements ContentMachine {
         return this.beginValue(unit)
       case State.afterValue:
         if (unit === 0x7d) return this.closeObject()
+        if (unit !== 0x2c) return false
         this.state = State.beforeKey
-        return unit === 0x2c
+        return true
       default:
         return false
     }

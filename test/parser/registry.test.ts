@@ -1,0 +1,69 @@
+import { describe, expect, test } from "bun:test"
+import { chooseParser, type ParserProfile } from "../../src/parser/registry"
+import { markers, vocabularyWith } from "./spelled-tokens"
+
+const qwenLike = '<think> </think> <tool_call>\\n{"name": <name>, "arguments": <args>}\\n</tool_call>'
+
+function namesFor(profile: Partial<ParserProfile>, reasoning = "auto", tools = "auto", known = markers): unknown {
+  const full = { name: "m", modelType: "", architectures: [], chatTemplates: {}, ...profile }
+  const chosen = chooseParser(full, reasoning, tools, vocabularyWith(known))
+  if (!chosen.ok) return chosen.error
+  return [chosen.value.reasoning, chosen.value.tools]
+}
+
+describe("auto", () => {
+  test("reads a template with both markers as qwen3 and hermes", () => {
+    expect(namesFor({ chatTemplates: { default: qwenLike } })).toEqual(["qwen3", "hermes"])
+  })
+
+  test("knows DeepSeek-R1 and QwQ by their names", () => {
+    expect(namesFor({ name: "deepseek-ai/DeepSeek-R1", chatTemplates: { default: "<think>" } })).toEqual([
+      "deepseek_r1",
+      "none",
+    ])
+    expect(namesFor({ name: "/models/QwQ-32B", chatTemplates: { default: qwenLike } })).toEqual([
+      "deepseek_r1",
+      "hermes",
+    ])
+  })
+
+  test("leaves calls of tagged parameters alone", () => {
+    expect(namesFor({ chatTemplates: { default: `${qwenLike}<function=f>` } })).toEqual(["qwen3", "none"])
+    expect(namesFor({ chatTemplates: { default: "<tool_call>{name}<arg_key>" } })).toEqual(["none", "none"])
+  })
+
+  test("goes without reasoning when the vocabulary lacks the markers", () => {
+    expect(namesFor({ chatTemplates: { default: qwenLike } }, "auto", "auto", [])).toEqual(["none", "hermes"])
+  })
+
+  test("finds nothing in a plain template", () => {
+    expect(namesFor({ chatTemplates: { default: "{{ messages }}" } })).toEqual(["none", "none"])
+  })
+})
+
+describe("names", () => {
+  test("are taken as given", () => {
+    expect(namesFor({}, "qwen3", "qwen3_json")).toEqual(["qwen3", "qwen3_json"])
+    expect(namesFor({ chatTemplates: { default: qwenLike } }, "none", "none")).toEqual(["none", "none"])
+  })
+
+  test("that are unknown are refused with the choices", () => {
+    expect(namesFor({}, "qwen4")).toEqual({
+      kind: "parser_unknown",
+      message: "unknown reasoning parser qwen4: choose one of auto, none, deepseek_r1, qwen3",
+    })
+    expect(namesFor({}, "none", "xml")).toEqual({
+      kind: "parser_unknown",
+      message: "unknown tool call parser xml: choose one of auto, none, hermes, qwen3_json",
+    })
+  })
+})
+
+test("markers that are special tokens must not be dropped on the way", () => {
+  const special = { tokenToId: (token: string) => markers.indexOf(token) + 1, isSpecial: (id: number) => id >= 5 }
+  const profile = { name: "m", modelType: "", architectures: [], chatTemplates: {} }
+  const withCalls = chooseParser(profile, "qwen3", "hermes", special)
+  expect(withCalls.ok && withCalls.value.needsSpecialTokens).toBe(true)
+  const withoutCalls = chooseParser(profile, "qwen3", "none", special)
+  expect(withoutCalls.ok && withoutCalls.value.needsSpecialTokens).toBe(false)
+})
