@@ -104,11 +104,19 @@ function messageOf(cause: unknown): string {
   return cause instanceof Error ? cause.message : String(cause)
 }
 
-/** Every name the template looks up, whether or not it also sets it. */
+/** Every name the template looks up as a variable, whether or not it also sets it. */
 function namesRead(nodes: readonly Node[]): Set<string> {
   const names = new Set<string>()
+  // Names of attributes, arguments, filters and tests are identifiers too; their parents come first.
+  const others = new Set<Node>()
   for (const node of nodesOf(nodes)) {
-    if (node.type === "Identifier") names.add(node.value)
+    if (node.type === "Identifier" && !others.has(node)) names.add(node.value)
+    else if (node.type === "MemberExpression" && !node.computed) others.add(node.property)
+    else if (node.type === "KeywordArgumentExpression") others.add(node.key)
+    else if (node.type === "TestExpression") others.add(node.test)
+    else if (node.type === "FilterExpression" || node.type === "FilterStatement") {
+      others.add(node.filter.type === "Identifier" ? node.filter : node.filter.callee)
+    }
   }
   return names
 }
