@@ -152,7 +152,11 @@ class Gate {
     }
     waiting.set(request, pending)
     const response = await fetch(this.routed(request, path, waiting, pending))
-    if (response.status === 404 && pending.handler === "none") return this.unrouted(request, path, pending.headers)
+    if (pending.handler !== "none") return response
+    if (response.status === 404) return this.unrouted(request, path, pending.headers)
+    // Routes of the docs plugin know nothing of our headers.
+    pending.handler = path
+    for (const [name, value] of Object.entries(pending.headers)) response.headers.set(name, value)
     return response
   }
 

@@ -116,7 +116,7 @@ const call = (index: number): ItemCall => ({
   call: "open",
   item: { kind: "call", index, id: `i${index}`, callId: "call", name: "f" },
 })
-const delta = (of: string): ItemCall => ({ call: "delta", text: of })
+const delta = (of: string): ItemCall & { call: "delta" } => ({ call: "delta", text: of })
 const close = (cut = false): ItemCall => ({ call: "close", cut })
 const flush: ItemCall = { call: "flush" }
 const step = (...tokenIds: number[]): ItemCall => ({ call: "step", tokenIds })
