@@ -1,7 +1,7 @@
 /** Jinja's filters and tests over template values. Names and arguments are Jinja 3.1's; `tojson` is transformers'. */
 import { formatPercent, integer, operate } from "./arithmetic"
 import { writeJson } from "./json"
-import { capitalize, joinTexts, method, replaceText, splitLines, strip, titleCase } from "./methods"
+import { capitalize, joinTexts, method, replaceText, splitLines, strip } from "./methods"
 import {
   type Arguments,
   Attributes,
@@ -103,17 +103,16 @@ function toInteger(value: Value, given: Arguments): Value {
   if (typeof value !== "string") return fallback
   const plain = strip(value, undefined, 0).replace(/(?<=\d)_(?=\d)/g, "")
   if (/^[-+]?\d+$/.test(plain)) return integer(BigInt(plain.replace(/^\+/, "")))
-  const float = Number(plain)
-  return plain !== "" && Number.isFinite(float) ? Math.trunc(float) : fallback
+  const float = readNumber(plain)
+  return float !== null && Number.isFinite(float) ? integer(BigInt(Math.trunc(float))) : fallback
 }
 
 function toFloatValue(value: Value, given: Arguments): Value {
   const fallback = argument(given, 0, "default") ?? new Float(0)
   if (isNumber(value)) return new Float(toFloat(value))
   if (typeof value !== "string") return fallback
-  const plain = strip(value, undefined, 0)
-  const float = Number(plain)
-  return plain === "" || Number.isNaN(float) ? fallback : new Float(float)
+  const float = readNumber(value)
+  return float === null ? fallback : new Float(float)
 }
 
 /** Python's `round`: half to even, through the decimal text where digits are asked for. */
@@ -135,15 +134,22 @@ function halfEven(value: number, digits: number): number {
     const scale = 10 ** digits
     return Math.round(value * scale) / scale
   }
-  const fixed = Number(value.toFixed(digits))
+  const nearest = Number(value.toFixed(digits))
+  // `toFixed` rounds the exact binary value and takes exact halves up, where Python takes the even neighbour.
+  const [, fraction = ""] = value.toFixed(60).split(".")
+  if (!/^50*$/.test(fraction.slice(digits))) return nearest
   const scale = 10 ** digits
-  const scaled = value * scale
-  // An exact half: the binary value has nothing behind the 5, so the even neighbour is right.
-  if (Math.abs(scaled % 1) === 0.5 && scaled / scale === value && Math.abs(scaled) < 2 ** 52) {
-    const down = Math.floor(scaled)
-    return (down % 2 === 0 ? down : down + 1) / scale
-  }
-  return fixed
+  const below = Math.floor(value * scale)
+  return (below % 2 === 0 ? below : below + 1) / scale
+}
+
+/** A number in Python's spelling, or null: no hexadecimal, but underscores between digits. */
+function readNumber(spelling: string): number | null {
+  const plain = strip(spelling, undefined, 0).replace(/(?<=\d)_(?=\d)/g, "")
+  if (/^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$/.test(plain)) return Number(plain)
+  const word = /^([-+]?)(inf|infinity|nan)$/i.exec(plain)
+  if (word === null) return null
+  return word[2]?.toLowerCase() === "nan" ? Number.NaN : word[1] === "-" ? -Infinity : Infinity
 }
 
 /** The key by which sort, unique, min, max and groupby look at an item. */
@@ -298,6 +304,14 @@ function reversed(value: Value): Value {
   return typeof value === "string" ? Array.from(value).reverse().join("") : [...iterate(value)].reverse()
 }
 
+/** Jinja's own `title`: words begin behind blanks, hyphens and opening brackets, not behind an apostrophe. */
+function titled(value: Value): string {
+  return asText(value)
+    .split(/([-\s({[<]+)/)
+    .map(capitalize)
+    .join("")
+}
+
 function absolute(value: Value): Value {
   if (!isNumber(value)) throw new TemplateError(`bad operand type for abs(): '${typeName(value)}'`)
   if (value instanceof Float) return new Float(Math.abs(value.value))
@@ -373,7 +387,7 @@ const filters = new Map<string, Filter>([
   ["string", text],
   ["striptags", (value) => strip(asText(value).replace(/<!--[\s\S]*?-->|<[^>]*>/g, ""), undefined, 0)],
   ["sum", sum],
-  ["title", (value) => titleCase(asText(value))],
+  ["title", titled],
   ["tojson", toJson],
   ["trim", (value, given) => strip(asText(value), argument(given, 0, "chars"), 0)],
   ["truncate", truncated],

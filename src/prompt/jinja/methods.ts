@@ -55,7 +55,7 @@ export function strip(value: string, chars: Value, sides: number): string {
 }
 
 /** Python's `str.title`: a capital after anything that is no letter. */
-export function titleCase(value: string): string {
+function titleCase(value: string): string {
   return value.replace(/\p{L}+/gu, (word) => capitalize(word))
 }
 
@@ -130,7 +130,7 @@ const textMethods = new Map<string, TextMethod>([
   ["isspace", (value) => onlySpace.test(value)],
   ["isupper", (value) => value === value.toUpperCase() && value !== value.toLowerCase()],
   ["islower", (value) => value === value.toLowerCase() && value !== value.toUpperCase()],
-  ["zfill", (value, given) => value.padStart(width(given), "0")],
+  ["zfill", (value, given) => zeroFilled(value, width(given))],
   ["ljust", (value, given) => value.padEnd(width(given), fill(given))],
   ["rjust", (value, given) => value.padStart(width(given), fill(given))],
   ["center", (value, given) => centered(value, width(given))],
@@ -194,6 +194,11 @@ function count(given: Arguments, index: number, name: string): number {
 function width(given: Arguments): number {
   const value = given.positional[0]
   return typeof value === "number" ? Math.min(value, 100_000) : 0
+}
+
+function zeroFilled(value: string, wide: number): string {
+  const sign = /^[-+]/.test(value) ? value.slice(0, 1) : ""
+  return sign + value.slice(sign.length).padStart(wide - sign.length, "0")
 }
 
 function fill(given: Arguments): string {
