@@ -79,7 +79,7 @@ async function run(plan: Plan): Promise<Load> {
     while (totals.left > 0) {
       totals.left -= 1
       const sentAt = performance.now()
-      const answer = await connection.exchange(request, plan.stream ? eventsBeforeText[plan.api] : 0)
+      const answer = await connection.exchange(request, plan.stream ? eventsBeforeText[plan.api] : -1)
       heardAt = performance.now()
       if (answer.status !== 200) throw new Error(`status ${answer.status}: ${answer.body.slice(0, 400)}`)
       totals.events += check(plan, answer.body)
@@ -137,7 +137,7 @@ interface Answer {
 }
 
 interface Connection {
-  /** Sends one request and waits for its whole answer. */
+  /** Sends one request and waits for its whole answer. -1 = no first token is looked for. */
   exchange(request: Uint8Array, eventsBeforeFirstToken: number): Promise<Answer>
   close(): void
 }
@@ -148,7 +148,8 @@ async function connect(url: URL): Promise<Connection> {
   let headEnd = -1
   let bodyEnd = -1
   let scannedTo = 0
-  let eventsBefore = 0
+  /** Ends of events still to come before the first token's; -1 = it was seen, or is not looked for. */
+  let eventsBefore = -1
   let firstTokenAt = 0
 
   const socket = await Bun.connect({
@@ -158,7 +159,7 @@ async function connect(url: URL): Promise<Connection> {
       data(_socket, bytes) {
         received += bytes.toString("latin1")
         if (headEnd === -1 && !readHead()) return
-        if (firstTokenAt === 0 && eventsBefore > 0) lookForFirstToken()
+        if (eventsBefore >= 0) lookForFirstToken()
         const whole = bodyEnd === -1 ? received.endsWith("\r\n0\r\n\r\n") : received.length >= bodyEnd
         if (whole) finish()
       },

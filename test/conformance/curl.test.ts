@@ -84,7 +84,9 @@ describe.skipIf(!here)("GET", () => {
     const { status, headers, body } = await curl("/metrics")
     expect(status).toBe(200)
     expect(headers.get("content-type")).toStartWith("text/plain")
-    for (const line of body.trimEnd().split("\n")) {
+    const lines = body.split("\n").filter((line) => line !== "")
+    expect(lines.length).toBeGreaterThan(10)
+    for (const line of lines) {
       expect(line).toMatch(/^(?:# (?:HELP|TYPE) \S+ .*|[a-zA-Z_:][\w:]*(?:\{.*\})? [-+\d.eEINaNf]+)$/)
     }
   })

@@ -79,7 +79,7 @@ describe("errors", () => {
 
   test("of a wrong or missing key are AuthenticationError", async () => {
     for (const apiKey of ["sk-wrong", `${key}x`, key.slice(0, -1)]) {
-      const stranger = client.withOptions({ apiKey })
+      const stranger = new OpenAI({ baseURL: server.baseURL, apiKey, maxRetries: 0 })
       const { kind, status } = await failure(stranger.chat.completions.create({ model, messages: [...messages] }))
       expect([kind, status]).toEqual([AuthenticationError.name, 401])
     }

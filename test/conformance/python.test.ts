@@ -3,7 +3,7 @@
  * validated strictly by the package's own pydantic models (python/wire.py); python/cases.py holds the cases.
  *
  * Beyond its types, and therefore listed there: completions chunks whose finish reason is null, the finish reasons
- * `abort` and `repetition`, and vLLM's additional fields.
+ * `abort` and `repetition`, the first token of an echoed prompt in completions logprobs, and vLLM's additional fields.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs"

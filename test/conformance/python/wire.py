@@ -35,6 +35,7 @@ EXTENSIONS = {
         "presence_penalty", "frequency_penalty", "kv_transfer_params", "ec_transfer_params", "input_messages",
         "output_messages", "metrics",
     },
+    "ResponseFunctionCallArgumentsDoneEvent": {"name"},
     "InputTokensDetails": {"input_tokens_per_turn", "cached_tokens_per_turn"},
     "OutputTokensDetails": {"tool_output_tokens", "output_tokens_per_turn", "tool_output_tokens_per_turn"},
 }
@@ -43,6 +44,8 @@ EXTENSIONS = {
 CHUNK_OF_COMPLETION = (("finish_reason",), None)
 ABORTED = (("finish_reason",), "abort")
 REPEATED = (("finish_reason",), "repetition")
+# An echoed prompt's first token has no probability.
+FIRST_TOKEN = ((("token_logprobs", 0), None), (("top_logprobs", 0), None))
 
 # Event name -> model. The union itself would try them all and drown the one error that matters.
 EVENTS = {
