@@ -116,7 +116,7 @@ class SseStream implements SseWriter {
     if (this.state === State.closed) return
     if (this.state !== State.open) {
       if (this.pending.length > this.bufferedBytesMax) this.lose("client_too_slow")
-      else if (this.ended) this.limitLastRead()
+      else if (this.ended && this.state === State.blocked) this.limitLastRead()
       return
     }
     if (this.pending !== "") {
