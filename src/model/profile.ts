@@ -31,7 +31,7 @@ export interface ModelProfile {
   readonly specialTokens: { readonly [name: string]: string }
   /** The tokenizer's own eos token, spelled out; null when it names none. */
   readonly eosToken: string | null
-  /** From config.json and generation_config.json, in their order, without repeats. */
+  /** The tokenizer's own first, then those of config.json and generation_config.json, without repeats. */
   readonly eosTokenIds: readonly number[]
   /** The window M in tokens. */
   readonly contextTokensMax: number
