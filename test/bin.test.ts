@@ -1,16 +1,21 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
 import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { spellBytes } from "../src/tokenizer/byte-level"
+import { startFakeHub } from "./support/fake-hub"
 import { repository, type ServedProcess, serve } from "./support/serve"
+
+// Each case starts processes, some of them one after the other.
+setDefaultTimeout(30_000)
 
 const node = Bun.which("node")
 const npm = Bun.which("npm")
 const bun = realpathSync(process.execPath)
 
-/** A command run to its end. */
+/** A command run to its end; one that serves instead of ending is stopped. */
 async function run(command: readonly string[], cwd = repository) {
-  const child = Bun.spawn([...command], { cwd, stdin: "ignore", stdout: "pipe", stderr: "pipe" })
+  const child = Bun.spawn([...command], { cwd, timeout: 15_000, stdin: "ignore", stdout: "pipe", stderr: "pipe" })
   const [out, error, status] = await Promise.all([textOf(child.stdout), textOf(child.stderr), child.exited])
   return { status, out, error }
 }
@@ -109,6 +114,43 @@ describe("the server process", () => {
     const parser = await run([...main, "serve", "--reasoning-parser", "nobody"])
     expect(parser).toMatchObject({ status: 2, out: "" })
     expect(parser.error).toStartWith("sluice: unknown reasoning parser nobody")
+  })
+
+  test("serves a model from the hub, says what it fetches, and later does without the hub", async () => {
+    const vocab = Object.fromEntries(Array.from({ length: 256 }, (_, byte) => [spellBytes(Uint8Array.of(byte)), byte]))
+    const tokenizer = {
+      version: "1.0",
+      added_tokens: [{ id: 256, content: "<|end|>", special: true, normalized: false }],
+      normalizer: null,
+      post_processor: null,
+      pre_tokenizer: { type: "ByteLevel", add_prefix_space: false, use_regex: true },
+      decoder: { type: "ByteLevel" },
+      model: { type: "BPE", vocab, merges: [] },
+    }
+    const home = mkdtempSync(join(tmpdir(), "main-hub-"))
+    const env: Record<string, string> = { HF_HOME: home }
+    {
+      using hub = startFakeHub({
+        "config.json": { text: '{"model_type":"tiny","max_position_embeddings":600}' },
+        "tokenizer.json": { text: JSON.stringify(tokenizer), large: true },
+        "tokenizer_config.json": { text: '{"eos_token":"<|end|>"}' },
+        "chat_template.jinja": { text: "{% for message in messages %}{{ message.content }}\n{% endfor %}" },
+      })
+      env.HF_ENDPOINT = hub.endpoint
+      await using server = await serve(["acme/tiny"], { env })
+      expect(server.output()).toContain("acme/tiny: fetching tokenizer.json, ")
+      expect(server.output()).toContain("warning: no --engine given: answers are simulated, not computed by acme/tiny")
+      expect(server.output()).toContain(", window 600 tokens\n")
+      const models = await (await fetch(`${server.url}/v1/models`)).json()
+      expect(models).toMatchObject({ data: [{ id: "acme/tiny", max_model_len: 600 }] })
+      expect(await server.stop()).toBe(0)
+    }
+    env.HF_HUB_OFFLINE = "1"
+    await using server = await serve(["acme/tiny", "--engine", "simulator"], { env })
+    expect(server.output()).not.toContain("warning")
+    const stream = await openStream(server, 3, 1)
+    expect(await stream.rest()).toEndWith("data: [DONE]\n\n")
+    rmSync(home, { recursive: true })
   })
 
   test("reads its files itself: a config file that is not UTF-8, a folder, one too many", async () => {
