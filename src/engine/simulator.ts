@@ -106,14 +106,16 @@ export class Simulator implements Engine {
       return err({ kind: "engine_retryable", message: `${this.waiting.length} requests wait already` })
     }
     const seed = sampling.seed === null ? this.config.seed : foldSeed(sampling.seed)
+    const text = this.textOf(request, script.value, seed)
     const sequence = new SimulatedSequence({
       request,
       receiver,
       script: script.value,
-      text: this.textOf(request, script.value, seed),
+      text,
       seed,
       stepMs: script.value.stepMs ?? this.config.stepMs,
-      queuedAtMs: now,
+      // Not `now`: making the text is no time in the queue.
+      queuedAtMs: this.clock.now(),
       onAbort: (aborted) => this.abort(aborted),
     })
     this.enqueue(sequence)
