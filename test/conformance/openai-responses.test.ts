@@ -109,6 +109,39 @@ describe("responses.create", () => {
   })
 })
 
+describe("a coding agent", () => {
+  test("may send all that Codex sends with each turn", async () => {
+    const text = (role: string, words: string) => ({
+      type: "message",
+      role,
+      content: [{ type: "input_text", text: words }],
+    })
+    const stream = await client.responses.create({
+      model,
+      stream: true,
+      // The package's types lag behind what the agent sends.
+      input: [
+        text("developer", "Be precise."),
+        text("developer", "Sandbox: read-only."),
+        text("user", input),
+      ] as ResponseInput,
+      tools: [
+        { type: "function", name: "exec_command", strict: false, parameters: { type: "object", properties: {} } },
+      ],
+      tool_choice: "auto",
+      parallel_tool_calls: true,
+      reasoning: { summary: "auto" },
+      store: false,
+      include: ["reasoning.encrypted_content"],
+      prompt_cache_key: "01a227b9-9f8c-72b3-bc24-18a18b89ba01",
+      ...{ client_metadata: { turn_id: "1", thread_source: "user" } },
+      ...script(thinking("A command.", callText("exec_command", { cmd: "ls" }))),
+    })
+    const final = terminal(await collect(stream))
+    expect(final.output.map(({ type }) => type)).toEqual(["reasoning", "function_call"])
+  })
+})
+
 describe("responses.create with stream", () => {
   test("numbers its events without gaps and ends with the whole response", async () => {
     const body = {
