@@ -158,8 +158,6 @@ function monotonicSeconds(): number {
   return performance.now() / 1000
 }
 
-/** Largest body Bun lets through; ours is lower, since Bun breaks the connection instead of answering. */
-const bodyBytesHeadroom = 1024 * 1024
 /** A connection on which nothing moves; routes that may stay silent for longer say so. Bun's own most is 255. */
 const idleSecondsMax = 60
 const pollMs = 10
@@ -186,9 +184,12 @@ class Life {
     const { config } = this
     const common = {
       development: false,
-      maxRequestBodySize: config.limits.bodyBytesMax + bodyBytesHeadroom,
+      // Bun breaks the connection of a body over its own limit; ours (http/body.ts) answers.
+      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       fetch: (request: Request, server: Bun.Server<undefined>) => fetch(request, () => server.timeout(request, 0)),
     }
+    // Without `development` Bun shares a taken port silently unless it is told not to.
+    const tcp = { hostname: config.host, port: config.port, reusePort: false, idleTimeout: idleSecondsMax }
     try {
       this.server =
         config.uds === null

@@ -56,7 +56,8 @@ const uncounted = new Set(["/metrics", "/health", "/load", "/ping", "/version"])
 export function createApp(room: AppRoom): AppFetch {
   const routes = [...generationRoutes(room), ...storedResponseRoutes(), ...vocabularyRoutes(room), ...stateRoutes(room)]
   const waiting = new WeakMap<Request, Pending>()
-  const app = new Elysia({ name: "sluice" })
+  // Elysia otherwise skips the first 11 characters of the URL, which is wrong for hosts of one to three letters.
+  const app = new Elysia({ name: "sluice", handler: { standardHostname: false } })
   for (const route of routes) {
     app.route(route.method, route.path, ({ request }) => answer(route, request, waiting), {
       parse: "none",

@@ -2,7 +2,7 @@ import { type Config, defaultConfig, type SimulatorConfig } from "../../src/conf
 import { builtInProfile } from "../../src/model/built-in"
 import type { ModelProfile } from "../../src/model/profile"
 import { startServer } from "../../src/server"
-import { type SentEvent, readEvents } from "./sent-events"
+import { readEvents, type SentEvent } from "./sent-events"
 
 /** What a test changes of the defaults. */
 export interface TestServerOptions {
