@@ -193,13 +193,7 @@ class Life {
     try {
       this.server =
         config.uds === null
-          ? Bun.serve({
-              ...common,
-              idleTimeout: idleSecondsMax,
-              hostname: config.host,
-              port: config.port,
-              ...this.tls(),
-            })
+          ? Bun.serve({ ...common, ...tcp, ...this.tls() })
           : Bun.serve({ ...common, unix: config.uds, ...this.tls() })
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause)
