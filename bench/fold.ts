@@ -6,7 +6,6 @@
  *
  * Each run's fold is compared with what the text says, so a fast wrong answer fails.
  */
-import { heapStats } from "bun:jsc"
 import { cpus } from "node:os"
 import { Fold } from "../src/api/fold"
 import { Items } from "../src/generate/items"
@@ -16,6 +15,7 @@ import { type EngineOutput, Finish } from "../src/ir/engine"
 import { builtInProfile } from "../src/model/built-in"
 import { chooseParser } from "../src/parser/registry"
 import { openO200k } from "../src/tokenizer/open"
+import { cellsMade } from "../test/support/objects-made"
 
 const isCheck = Bun.argv.includes("--check")
 const sizes = isCheck ? [10, 200] : [10, 100, 1_000, 10_000]
@@ -137,19 +137,6 @@ function checkFold(fold: Fold, expected: readonly (readonly [string, string])[],
   if (counted !== tokens) throw new Error(`wrong count: ${counted} tokens instead of ${tokens}`)
 }
 
-/** Heap cells of each kind that `work` left behind, alive or not; no collection runs in between for so little work. */
-function cellsMade(work: () => void): { readonly strings: number; readonly others: number } {
-  const count = () => {
-    const { string = 0, ...others } = heapStats().objectTypeCounts
-    return { strings: string, others: Object.values(others).reduce((sum, each) => sum + each, 0) }
-  }
-  Bun.gc(true)
-  const before = count()
-  work()
-  const after = count()
-  return { strings: after.strings - before.strings, others: after.others - before.others }
-}
-
 console.log(
   `${cpus()[0]?.model ?? "unknown processor"}, ${cpus().length} cores, ${process.platform} ${process.arch}; ` +
     `Bun ${Bun.version}; ${repeats} runs of ${tokensPerRepeat} tokens: median (lowest–highest)`,
@@ -163,10 +150,6 @@ const columns: readonly (readonly [string, number])[] = [
   ["objects/token", 13],
 ]
 console.log(columns.map(([title, width]) => title.padStart(width)).join("  "))
-
-// What counting itself leaves behind.
-cellsMade(() => {})
-const empty = cellsMade(() => {})
 
 for (const { title, stop, make } of samples) {
   for (const size of sizes) {
@@ -191,9 +174,8 @@ for (const { title, stop, make } of samples) {
       runs.sort((a, b) => a - b)
       const median = runs[Math.floor(runs.length / 2)]!.toFixed(0)
       const spread = `${median} (${runs[0]!.toFixed(0)}–${runs.at(-1)!.toFixed(0)})`
-      const perToken = (cells: number) => (Math.max(0, cells) / ids.length).toFixed(2)
-      const cells = [title, ids.length, step, spread, perToken(made.strings - empty.strings)]
-      const row = [...cells, perToken(made.others - empty.others)]
+      const perToken = (cells: number) => (cells / ids.length).toFixed(2)
+      const row = [title, ids.length, step, spread, perToken(made.strings), perToken(made.objects)]
       console.log(row.map((cell, at) => String(cell).padStart(columns[at]![1])).join("  "))
     }
   }
