@@ -1,0 +1,261 @@
+/** What stands around generation: keys, CORS, state routes, logs, metrics, docs, limits, shutdown. */
+import { describe, expect, test } from "bun:test"
+import { defaultConfig } from "../../src/config"
+import { startTestServer, type TestServer, type TestServerOptions, until } from "../support/test-server"
+
+const chatPath = "/v1/chat/completions"
+const chat = (xargs: object = {}, extra: object = {}) => ({
+  messages: [{ role: "user", content: "Hi" }],
+  vllm_xargs: xargs,
+  ...extra,
+})
+
+async function using(options: TestServerOptions, run: (server: TestServer) => Promise<void>): Promise<void> {
+  const server = await startTestServer(options)
+  try {
+    await run(server)
+  } finally {
+    await server.stop()
+  }
+}
+
+describe("an API key", () => {
+  test("guards the model routes, known or not, and nothing else", async () => {
+    await using({ config: { apiKeys: ["one", "two"] } }, async (server) => {
+      for (const path of ["/v1/models", "/v1/nothing", "/v2/x", "/inference/v1/generate"]) {
+        const reply = await server.get(path)
+        expect([path, reply.status, reply.json]).toEqual([path, 401, { error: "Unauthorized" }])
+      }
+      for (const authorization of ["Bearer nope", "Basic one", "one", "Bearer "]) {
+        expect((await server.get("/v1/models", { authorization })).status).toBe(401)
+      }
+      for (const authorization of ["Bearer one", "bearer two"]) {
+        expect((await server.get("/v1/models", { authorization })).status).toBe(200)
+      }
+      for (const path of ["/health", "/metrics", "/version", "/load", "/docs"]) {
+        expect((await server.get(path)).status).toBe(200)
+      }
+      expect((await server.post("/tokenize", { prompt: "x" })).status).toBe(200)
+    })
+  })
+})
+
+describe("CORS", () => {
+  const cors = { origins: ["http://a.example"], methods: ["*"], headers: ["*"], credentials: false }
+
+  test("lets named origins in and no others", async () => {
+    await using({ config: { cors } }, async (server) => {
+      const allowed = await server.get("/v1/models", { origin: "http://a.example" })
+      expect(allowed.headers.get("access-control-allow-origin")).toBe("http://a.example")
+      const other = await server.get("/v1/models", { origin: "http://b.example" })
+      expect(other.headers.get("access-control-allow-origin")).toBeNull()
+      const ask = (origin: string) =>
+        fetch(server.url + chatPath, {
+          method: "OPTIONS",
+          headers: { origin, "access-control-request-method": "POST", "access-control-request-headers": "x-a" },
+        })
+      const preflight = await ask("http://a.example")
+      expect([preflight.status, preflight.headers.get("access-control-allow-origin")]).toEqual([
+        200,
+        "http://a.example",
+      ])
+      expect((await ask("http://b.example")).status).toBe(400)
+      const stream = await server.post(chatPath, chat({}, { stream: true }), { origin: "http://a.example" })
+      expect(stream.headers.get("access-control-allow-origin")).toBe("http://a.example")
+    })
+  })
+})
+
+describe("state routes", () => {
+  test("tell models, version, load and health", async () => {
+    await using({ config: { servedModelNames: ["a", "b"] } }, async (server) => {
+      const models = (await server.get("/v1/models")).json
+      expect(models.data.map((card: { id: string; max_model_len: number }) => [card.id, card.max_model_len])).toEqual([
+        ["a", 131072],
+        ["b", 131072],
+      ])
+      expect((await server.post(chatPath, chat({}, { model: "b" }))).json.model).toBe("a")
+      expect((await server.get("/version")).json).toEqual({ version: expect.stringMatching(/^\d+\.\d+\.\d+$/) })
+      expect((await server.get("/load")).json).toEqual({ server_load: 0 })
+      for (const path of ["/health", "/ping"]) {
+        const reply = await server.get(path)
+        expect([reply.status, reply.text]).toEqual([200, ""])
+      }
+      expect((await server.post("/ping", "")).status).toBe(200)
+    })
+  })
+
+  test("count requests inside, and free a place when a waiting client leaves", async () => {
+    await using({ simulator: { sequencesMax: 1 } }, async (server) => {
+      const slow = chat({ sim_text: "word ".repeat(500), sim_step_ms: 20 })
+      const leaving = [new AbortController(), new AbortController()]
+      const requests = leaving.map(({ signal }) =>
+        fetch(server.url + chatPath, {
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify(slow),
+          signal,
+        }).catch(() => {}),
+      )
+      await until(async () => {
+        const { running, waiting, inside } = await server.counts()
+        return running === 1 && waiting === 1 && inside === 2
+      })
+      leaving[1]!.abort() // the one that waits
+      await until(async () => (await server.counts()).waiting === 0, 100)
+      leaving[0]!.abort()
+      await until(async () => (await server.counts()).inside === 0, 100)
+      await Promise.all(requests)
+    })
+  })
+
+  test("refuse work over the limits with 503", async () => {
+    const limits = { ...defaultConfig.limits, concurrentRequestsMax: 1, queuedRequestsMax: 1 }
+    await using({ config: { limits } }, async (server) => {
+      const leaving = new AbortController()
+      const request = fetch(server.url + chatPath, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify(chat({ sim_text: "word ".repeat(500), sim_step_ms: 20 })),
+        signal: leaving.signal,
+      }).catch(() => {})
+      await until(async () => (await server.counts()).inside === 1)
+      const refused = await server.post(chatPath, chat())
+      expect([refused.status, refused.json.error]).toMatchObject([
+        503,
+        { type: "ServiceUnavailableError", param: null, code: 503 },
+      ])
+      leaving.abort()
+      await request
+      await until(async () => (await server.counts()).inside === 0)
+      expect((await server.post(chatPath, chat())).status).toBe(200)
+    })
+  })
+})
+
+describe("metrics and logs", () => {
+  test("count tokens, ends and requests", async () => {
+    await using({}, async (server) => {
+      await server.post(chatPath, chat({ sim_text: "one two" }))
+      await server.events(chatPath, chat({ sim_text: "one two", sim_finish: "length" }))
+      await server.post(chatPath, "{")
+      const text = (await server.get("/metrics")).text
+      const labels = 'engine="0",model_name="sluice-simulator"'
+      const value = (line: string): number => {
+        const found = text.split("\n").find((each) => each.startsWith(`${line} `))
+        return Number(found?.split(" ").at(-1))
+      }
+      expect(value(`vllm:prompt_tokens_total{${labels}}`)).toBe(18)
+      expect(value(`vllm:generation_tokens_total{${labels}}`)).toBe(5)
+      expect(text).toMatch(/vllm:request_success_total\{[^}]*finished_reason="stop"[^}]*\} 1\n/)
+      expect(text).toMatch(/vllm:request_success_total\{[^}]*finished_reason="length"[^}]*\} 1\n/)
+      expect(text).toMatch(/http_requests_total\{[^}]*handler="\/v1\/chat\/completions"[^}]*\} 2\n/)
+      expect(value(`vllm:time_to_first_token_seconds_count{${labels}}`)).toBe(2)
+    })
+  })
+
+  test("write one line for each request when its reply is complete", async () => {
+    await using({ config: { accessLogSkippedPaths: ["/health"] } }, async (server) => {
+      await server.post(chatPath, chat({ sim_text: "one two" }, { request_id: "r1" }))
+      await server.events(chatPath, chat({ sim_text: "one two" }, { request_id: "r2" }))
+      await server.get("/health")
+      await server.get("/nope")
+      expect(server.log.map((line) => line.replace(/\d+\.\d ms/, "_ ms"))).toEqual([
+        `POST ${chatPath} 200 _ ms chatcmpl-r1, 3 tokens, stop`,
+        `POST ${chatPath} 200 _ ms chatcmpl-r2, 3 tokens, stop`,
+        "GET /nope 404 _ ms",
+      ])
+    })
+  })
+
+  test("give request ids back only under the flag", async () => {
+    await using({ config: { enableRequestIdHeaders: true } }, async (server) => {
+      const reply = await server.post(chatPath, chat(), { "x-request-id": "abc" })
+      expect(reply.headers.get("x-request-id")).toBe("abc")
+      expect((await server.get("/version")).headers.get("x-request-id")).toMatch(/^[0-9a-f]{32}$/)
+    })
+    await using({}, async (server) => {
+      expect((await server.get("/version", { "x-request-id": "abc" })).headers.get("x-request-id")).toBeNull()
+    })
+  })
+})
+
+describe("the docs", () => {
+  test("are made from the schemas that validate, and need nothing from elsewhere", async () => {
+    await using({}, async (server) => {
+      const spec = (await server.get("/openapi.json")).json
+      const { schema } = spec.paths[chatPath].post.requestBody.content["application/json"]
+      expect(schema.required).toEqual(["messages"])
+      expect(Object.keys(schema.properties)).toContain("chat_template_kwargs")
+      for (const path of ["/v1/responses", "/v1/completions", "/tokenize", "/detokenize", "/v1/models", "/health"]) {
+        expect(Object.keys(spec.paths)).toContain(path)
+      }
+      const page = await server.get("/docs")
+      expect(page.headers.get("content-type")).toStartWith("text/html")
+      const sources = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1]!)
+      expect(sources.length).toBeGreaterThan(1)
+      for (const source of sources) {
+        expect(source).toStartWith("/docs/")
+        expect((await server.get(source)).status).toBe(200)
+      }
+    })
+  })
+
+  test("can be switched off", async () => {
+    await using({ config: { docs: false } }, async (server) => {
+      expect((await server.get("/docs")).status).toBe(404)
+      expect((await server.get("/openapi.json")).status).toBe(404)
+    })
+  })
+})
+
+describe("a proxy's prefix", () => {
+  test("is taken off before routes are looked up", async () => {
+    await using({ config: { rootPath: "/llm", apiKeys: ["k"] } }, async (server) => {
+      expect((await server.get("/llm/v1/models", { authorization: "Bearer k" })).status).toBe(200)
+      expect((await server.get("/llm/v1/models")).status).toBe(401)
+      expect((await server.get("/llm/health")).status).toBe(200)
+      expect((await server.get("/health")).status).toBe(200)
+      const reply = await server.post(`/llm${chatPath}`, chat(), { authorization: "Bearer k" })
+      expect(reply.status).toBe(200)
+    })
+  })
+})
+
+describe("a shutdown", () => {
+  test("lets running requests end within its time, and takes no new ones", async () => {
+    const server = await startTestServer({ config: { shutdownTimeoutSeconds: 10 } })
+    const running = server.post(chatPath, chat({ sim_text: "word ".repeat(20), sim_step_ms: 10 }))
+    await until(async () => (await server.counts()).running === 1)
+    const stopped = server.stop()
+    expect((await running).status).toBe(200)
+    await stopped
+    await expect(server.get("/version")).rejects.toThrow()
+  })
+
+  test("without time ends them with an error that their clients see", async () => {
+    const server = await startTestServer()
+    const slow = { sim_text: "word ".repeat(500), sim_step_ms: 10 }
+    const whole = server.post(chatPath, chat(slow))
+    const stream = server.events("/v1/responses", { input: "Hi", vllm_xargs: slow })
+    await until(async () => (await server.counts()).running === 2)
+    await server.stop()
+    expect((await whole).status).toBe(503)
+    expect((await stream).at(-1)!.event).toBe("response.failed")
+  })
+})
+
+test("scripts in requests are refused when the operator says so", async () => {
+  await using({ simulator: { allowScripts: false } }, async (server) => {
+    expect((await server.post(chatPath, chat({ sim_text: "x" }))).json.error).toMatchObject({ param: "vllm_xargs" })
+    expect((await server.post(chatPath, chat())).status).toBe(200)
+  })
+})
+
+test("idle streams carry keep-alive comments", async () => {
+  await using({ config: { sseKeepAliveSeconds: 0.05 } }, async (server) => {
+    const reply = await server.post(chatPath, chat({ sim_text: "a b c", sim_step_ms: 150 }, { stream: true }))
+    expect(reply.text).toContain(": keep-alive\n\n")
+    expect(reply.text).toEndWith("data: [DONE]\n\n")
+  })
+})
