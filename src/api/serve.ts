@@ -285,6 +285,7 @@ class Call<Body, Ask> implements RunningRequest {
       )
     }
     this.entry.note = this.summary()
+    this.logOutputs()
     this.onEnded()
     if (this.entry.deferred) this.entry.end(200)
   }
@@ -305,6 +306,17 @@ class Call<Body, Ask> implements RunningRequest {
       `request ${exchange.id}: ${promptTokens} prompt tokens, max_tokens ${maxTokens}, temperature ${temperature}, ` +
         `top_p ${topP}, seed ${seed}, ${stream}`,
     )
+  }
+
+  private logOutputs(): void {
+    const { enableLogRequests, enableLogOutputs, maxLogLength } = this.room.config
+    if (!enableLogRequests || !enableLogOutputs) return
+    for (const [index, fold] of this.folds.entries()) {
+      const parts = fold.items.map((item) => (item.kind === "call" ? `${item.name}(${item.text})` : item.text))
+      const text = parts.join("")
+      const shown = maxLogLength === null ? text : text.slice(0, maxLogLength)
+      this.room.log(`reply ${this.entry.id} choice ${index}: ${JSON.stringify(shown)}`)
+    }
   }
 
   /** Clients get fixed words; the log gets the engine's. */

@@ -147,9 +147,9 @@ describe("metrics and logs", () => {
       }
       expect(value(`vllm:prompt_tokens_total{${labels}}`)).toBe(18)
       expect(value(`vllm:generation_tokens_total{${labels}}`)).toBe(5)
-      expect(text).toMatch(/vllm:request_success_total\{[^}]*finished_reason="stop"[^}]*\} 1\n/)
-      expect(text).toMatch(/vllm:request_success_total\{[^}]*finished_reason="length"[^}]*\} 1\n/)
-      expect(text).toMatch(/http_requests_total\{[^}]*handler="\/v1\/chat\/completions"[^}]*\} 2\n/)
+      expect(text).toMatch(/vllm:request_success_total\{[^}]*finished_reason="stop"[^}]*\} 1\.0\n/)
+      expect(text).toMatch(/vllm:request_success_total\{[^}]*finished_reason="length"[^}]*\} 1\.0\n/)
+      expect(text).toMatch(/http_requests_total\{[^}]*handler="\/v1\/chat\/completions"[^}]*\} 2\.0\n/)
       expect(value(`vllm:time_to_first_token_seconds_count{${labels}}`)).toBe(2)
     })
   })
@@ -164,6 +164,17 @@ describe("metrics and logs", () => {
         `POST ${chatPath} 200 _ ms chatcmpl-r1, 3 tokens, stop`,
         `POST ${chatPath} 200 _ ms chatcmpl-r2, 3 tokens, stop`,
         "GET /nope 404 _ ms",
+      ])
+    })
+  })
+
+  test("tell requests and replies when asked to, no longer than asked", async () => {
+    const config = { accessLog: false, enableLogRequests: true, enableLogOutputs: true, maxLogLength: 5 }
+    await using({ config }, async (server) => {
+      await server.post(chatPath, chat({ sim_text: "one\ntwo three" }, { request_id: "r", seed: 4, max_tokens: 9 }))
+      expect(server.log).toEqual([
+        "request chatcmpl-r: 9 prompt tokens, max_tokens 9, temperature 1, top_p 1, seed 4, no stream",
+        'reply chatcmpl-r choice 0: "one\\nt"',
       ])
     })
   })
