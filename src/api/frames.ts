@@ -11,20 +11,27 @@ export const doneFrame = "data: [DONE]\n\n"
 
 /** A failure after the stream began. */
 export function errorFrame(error: ErrorBody): string {
-  return dataFrame(JSON.stringify({ error }))
+  return dataFrame(jsonLine({ error }))
 }
 
 /**
- * Hot (bench/fold.ts). Characters that JSON leaves as they are but some clients take for line breaks (Python's
- * `splitlines` does), escaped, so that an event stays one line for everybody.
+ * Hot (bench/fold.ts). A text as JSON. Characters that JSON leaves as they are but some clients take for line breaks
+ * (Python's `splitlines` does) are escaped, so that an event stays one line for everybody.
  */
-export function asOneLine(frame: string): string {
-  return lineBreakers.test(frame) ? frame.replaceAll(everyLineBreaker, escapeUnit) : frame
+export function jsonString(text: string): string {
+  const json = JSON.stringify(text)
+  return lineBreakers.test(text) ? oneLine(json) : json
+}
+
+/** Any value as JSON on one line, as `jsonString` makes it. */
+export function jsonLine(value: unknown): string {
+  const json = JSON.stringify(value)
+  return lineBreakers.test(json) ? oneLine(json) : json
 }
 
 const lineBreakers = /[\u0085\u2028\u2029]/
 const everyLineBreaker = /[\u0085\u2028\u2029]/g
 
-function escapeUnit(unit: string): string {
-  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`
+function oneLine(json: string): string {
+  return json.replaceAll(everyLineBreaker, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
 }

@@ -14,7 +14,6 @@ import { err, ok, type Result } from "../result"
 import type { Endpoint, Exchange, Lowered } from "./endpoint"
 import { type ApiError, errorResponse, invalid } from "./errors"
 import { Fold } from "./fold"
-import { asOneLine } from "./frames"
 import { isServed } from "./models"
 import type { RequestEntry } from "./request-entry"
 import type { RunningRequest, ServeRoom } from "./room"
@@ -244,7 +243,7 @@ class Call<Body, Ask> implements RunningRequest {
       },
     })
     const events: SseWriter = writer! // `start` was called before `sseResponse` returned
-    const view = this.endpoint.stream(exchange, (frame) => events.write(asOneLine(frame)))
+    const view = this.endpoint.stream(exchange, (frame) => events.write(frame))
     view.begin()
     const refused = this.start(
       lowered,

@@ -74,6 +74,7 @@ export class Simulator implements Engine {
     promptLogprobs: null,
     cachedTokens: -1,
     cacheWriteTokens: -1,
+    at: -1,
     queuedAt: -1,
     scheduledAt: -1,
     kvTransferParams: null,
@@ -204,6 +205,7 @@ export class Simulator implements Engine {
     this.stepping = true
     const bugs: unknown[] = []
     const now = this.clock.now()
+    this.output.at = now / 1_000
     const batch = this.running
     const count = batch.length
     for (let i = 0; i < count; i++) {

@@ -168,7 +168,7 @@ export class Sequence implements EngineReceiver {
     if (output.queuedAt >= 0) this.queuedAt = output.queuedAt
     if (output.scheduledAt >= 0) this.scheduledAt = output.scheduledAt
     if (output.end === output.start) return
-    this.lastTokenAt = this.parts.now()
+    this.lastTokenAt = output.at >= 0 ? output.at : this.parts.now()
     if (this.firstTokenAt < 0) this.firstTokenAt = this.lastTokenAt
   }
 }

@@ -62,7 +62,9 @@ export interface EngineOutput {
   /** Prompt tokens found in the prefix cache, or written to it; -1 while unknown. */
   cachedTokens: number
   cacheWriteTokens: number
-  /** Seconds on the engine's clock; -1 while unknown. */
+  /** When the step ended; seconds on the engine's clock, as the two below; -1 = the receiver may take its own. */
+  at: number
+  /** -1 while unknown. */
   queuedAt: number
   scheduledAt: number
   kvTransferParams: Json

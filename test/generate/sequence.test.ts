@@ -97,6 +97,7 @@ function engineOutput(ids: readonly number[], finish: Finish): EngineOutput {
     logprobs: null,
     promptLogprobs: null,
     cachedTokens: 3,
+    at: -1,
     cacheWriteTokens: -1,
     queuedAt: 1,
     scheduledAt: 2,

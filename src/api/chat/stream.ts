@@ -3,7 +3,7 @@ import type { ChoiceUsage, ItemOpening, ItemSink, Outcome } from "../../ir/item-
 import type { Exchange, StreamView } from "../endpoint"
 import { errorBody } from "../errors"
 import type { Fold } from "../fold"
-import { dataFrame, doneFrame, errorFrame } from "../frames"
+import { dataFrame, doneFrame, errorFrame, jsonLine, jsonString } from "../frames"
 import { chatLogprob, tokenName } from "../logprobs"
 import { runningUsage, timingBody, usageBody } from "../usage"
 import { systemFingerprint } from "../version"
@@ -21,17 +21,17 @@ export class ChatStream implements StreamView {
     this.exchange = exchange
     this.write = write
     const { id, createdAt, model } = exchange
-    const head = JSON.stringify({ id, object: "chat.completion.chunk", created: createdAt, model })
+    const head = jsonLine({ id, object: "chat.completion.chunk", created: createdAt, model })
     this.head = `data: ${head.slice(0, -1)},"choices":[`
   }
 
   begin(): void {
     const { ask, choicesPerPrompt, prompts, config } = this.exchange
     const prompt = prompts[0]!
-    const ids = ask.returnTokenIds ? JSON.stringify(Array.from(prompt.tokenIds)) : "null"
-    const text = ask.returnPromptText ? JSON.stringify(prompt.text) : "null"
-    const usage = ask.continuousUsage ? `,"usage":${JSON.stringify(runningUsage(prompt.tokenIds.length, 0))}` : ""
-    const role = JSON.stringify(ask.role)
+    const ids = ask.returnTokenIds ? jsonLine(Array.from(prompt.tokenIds)) : "null"
+    const text = ask.returnPromptText ? jsonLine(prompt.text) : "null"
+    const usage = ask.continuousUsage ? `,"usage":${jsonLine(runningUsage(prompt.tokenIds.length, 0))}` : ""
+    const role = jsonLine(ask.role)
     const from = `],"prompt_token_ids":${ids},"prompt_text":${text}${usage}}\n\n`
     for (let index = 0; index < choicesPerPrompt; index++) {
       const delta = `{"role":${role},"content":""}`
@@ -39,7 +39,7 @@ export class ChatStream implements StreamView {
     }
     if (ask.echo === "") return
     for (let index = 0; index < choicesPerPrompt; index++) {
-      const delta = `{"content":${JSON.stringify(ask.echo)}}`
+      const delta = `{"content":${jsonString(ask.echo)}}`
       this.write(`${this.head}{"index":${index},"delta":${delta},"logprobs":null,"finish_reason":null}]}\n\n`)
     }
     void config
@@ -65,7 +65,7 @@ export class ChatStream implements StreamView {
       }
       const outcome = folds.length === 1 ? folds[0]!.outcome : null
       if (config.enablePerRequestMetrics && outcome !== null) chunk.metrics = timingBody(outcome)
-      this.write(dataFrame(JSON.stringify(chunk)))
+      this.write(dataFrame(jsonLine(chunk)))
     }
     this.write(doneFrame)
   }
@@ -114,19 +114,19 @@ class ChatChoice implements ItemSink {
     if (item.kind !== "call") return
     this.callIndex += 1
     const opening = { name: item.name, arguments: "" }
-    this.call(JSON.stringify({ index: this.callIndex, id: item.callId, type: "function", function: opening }))
+    this.call(jsonLine({ index: this.callIndex, id: item.callId, type: "function", function: opening }))
   }
 
   /** Hot (bench/fold.ts). */
   delta(text: string): void {
     this.fold.delta(text)
     if (this.kind === "call") {
-      this.call(`{"index":${this.callIndex},"function":{"arguments":${JSON.stringify(text)}}}`)
+      this.call(`{"index":${this.callIndex},"function":{"arguments":${jsonString(text)}}}`)
     } else if (this.gathers) {
       this.gather(this.kind, text)
     } else {
       const key = this.kind === "reasoning" ? '{"reasoning":' : '{"content":'
-      this.write(`${this.deltaHead}${key}${JSON.stringify(text)}}${plainTail}`)
+      this.write(`${this.deltaHead}${key}${jsonString(text)}}${plainTail}`)
     }
   }
 
@@ -146,8 +146,8 @@ class ChatChoice implements ItemSink {
   done(outcome: Outcome): void {
     this.fold.done(outcome)
     const finish = chatFinishReason(outcome.finish, this.exchange.ask.toolChoice, this.callIndex >= 0)
-    const stopReason = `,"stop_reason":${JSON.stringify(outcome.stopReason)}`
-    this.emit(JSON.stringify(finish), stopReason)
+    const stopReason = `,"stop_reason":${jsonLine(outcome.stopReason)}`
+    this.emit(jsonLine(finish), stopReason)
   }
 
   fail(error: EngineError, usage: ChoiceUsage | null): void {
@@ -180,8 +180,8 @@ class ChatChoice implements ItemSink {
   private takeDelta(): string {
     const { gathered } = this
     const fields: string[] = []
-    if (gathered.reasoning !== "") fields.push(`"reasoning":${JSON.stringify(gathered.reasoning)}`)
-    if (gathered.content !== "") fields.push(`"content":${JSON.stringify(gathered.content)}`)
+    if (gathered.reasoning !== "") fields.push(`"reasoning":${jsonString(gathered.reasoning)}`)
+    if (gathered.content !== "") fields.push(`"content":${jsonString(gathered.content)}`)
     if (gathered.toolCalls.length > 0) fields.push(`"tool_calls":[${gathered.toolCalls.join(",")}]`)
     gathered.reasoning = ""
     gathered.content = ""
@@ -199,15 +199,15 @@ class ChatChoice implements ItemSink {
       const name = tokenName(exchange.facts.tokenText, ask.tokensAsIds)
       const count = ask.topLogprobs
       const fresh = fold.logprobs.slice(this.shownTokens)
-      logprobs = JSON.stringify({ content: fresh.map((position) => chatLogprob(position, count, name)) })
+      logprobs = jsonLine({ content: fresh.map((position) => chatLogprob(position, count, name)) })
     }
-    const ids = ask.returnTokenIds ? JSON.stringify(fold.tokenIds.slice(this.shownTokens)) : "null"
+    const ids = ask.returnTokenIds ? jsonLine(fold.tokenIds.slice(this.shownTokens)) : "null"
     this.shownTokens = fold.tokenIds.length
     const usage = ask.continuousUsage
-      ? `,"usage":${JSON.stringify(runningUsage(exchange.prompts[0]!.tokenIds.length, fold.tokenIds.length))}`
+      ? `,"usage":${jsonLine(runningUsage(exchange.prompts[0]!.tokenIds.length, fold.tokenIds.length))}`
       : ""
     const fingerprint =
-      finish !== "null" && !ask.includeUsage ? `,"system_fingerprint":${JSON.stringify(systemFingerprint)}` : ""
+      finish !== "null" && !ask.includeUsage ? `,"system_fingerprint":${jsonLine(systemFingerprint)}` : ""
     this.write(
       `${this.deltaHead}${this.takeDelta()},"logprobs":${logprobs},"finish_reason":${finish}${stopReason},` +
         `"token_ids":${ids}}]${usage}${fingerprint}}\n\n`,

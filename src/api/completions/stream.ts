@@ -3,7 +3,7 @@ import type { ChoiceUsage, ItemOpening, ItemSink, Outcome } from "../../ir/item-
 import type { Exchange, StreamView } from "../endpoint"
 import { errorBody } from "../errors"
 import type { Fold } from "../fold"
-import { dataFrame, doneFrame, errorFrame } from "../frames"
+import { dataFrame, doneFrame, errorFrame, jsonLine, jsonString } from "../frames"
 import { CompletionLogprobs } from "../logprobs"
 import { runningUsage, timingBody } from "../usage"
 import { systemFingerprint } from "../version"
@@ -20,7 +20,7 @@ export class CompletionStream implements StreamView {
     this.exchange = exchange
     this.write = write
     const { id, createdAt, model } = exchange
-    const head = JSON.stringify({ id, object: "text_completion", created: createdAt, model })
+    const head = jsonLine({ id, object: "text_completion", created: createdAt, model })
     this.head = `data: ${head.slice(0, -1)},"choices":[`
   }
 
@@ -38,7 +38,7 @@ export class CompletionStream implements StreamView {
       const outcome = folds.length === 1 ? folds[0]!.outcome : null
       const metrics = config.enablePerRequestMetrics && outcome !== null ? { metrics: timingBody(outcome) } : {}
       const head = { id, object: "text_completion", created: createdAt, model, choices: [] }
-      this.write(dataFrame(JSON.stringify({ ...head, usage, system_fingerprint: systemFingerprint, ...metrics })))
+      this.write(dataFrame(jsonLine({ ...head, usage, system_fingerprint: systemFingerprint, ...metrics })))
     }
     this.write(doneFrame)
   }
@@ -86,7 +86,7 @@ class CompletionChoice implements ItemSink {
     this.fold.delta(text)
     if (this.exchange.ask.promptOnly) return
     if (this.gathers || this.isFirst) this.gathered += text
-    else this.write(`${this.textHead}${JSON.stringify(text)}${plainTail}`)
+    else this.write(`${this.textHead}${jsonString(text)}${plainTail}`)
   }
 
   close(cut: boolean): void {
@@ -104,7 +104,7 @@ class CompletionChoice implements ItemSink {
 
   done(outcome: Outcome): void {
     this.fold.done(outcome)
-    this.emit(JSON.stringify(outcome.finish), JSON.stringify(outcome.stopReason))
+    this.emit(jsonLine(outcome.finish), jsonLine(outcome.stopReason))
   }
 
   fail(error: EngineError, usage: ChoiceUsage | null): void {
@@ -118,15 +118,15 @@ class CompletionChoice implements ItemSink {
     const { ask } = exchange
     const prompt = exchange.prompts[Math.floor(this.index / exchange.choicesPerPrompt)]!
     const echo = this.isFirst && ask.echo ? promptText(exchange, this.index) : ""
-    const text = JSON.stringify(echo + this.gathered)
-    const promptIds = this.isFirst && ask.returnTokenIds ? JSON.stringify(Array.from(prompt.tokenIds)) : "null"
+    const text = jsonLine(echo + this.gathered)
+    const promptIds = this.isFirst && ask.returnTokenIds ? jsonLine(Array.from(prompt.tokenIds)) : "null"
     const newTokens = ask.promptOnly ? [] : fold.tokenIds.slice(this.shownTokens)
-    const ids = ask.returnTokenIds ? JSON.stringify(newTokens) : "null"
+    const ids = ask.returnTokenIds ? jsonLine(newTokens) : "null"
     const usage = ask.continuousUsage
-      ? `,"usage":${JSON.stringify(runningUsage(prompt.tokenIds.length, ask.promptOnly ? 0 : fold.tokenIds.length))}`
+      ? `,"usage":${jsonLine(runningUsage(prompt.tokenIds.length, ask.promptOnly ? 0 : fold.tokenIds.length))}`
       : ""
     const fingerprint =
-      finish !== "null" && !ask.includeUsage ? `,"system_fingerprint":${JSON.stringify(systemFingerprint)}` : ""
+      finish !== "null" && !ask.includeUsage ? `,"system_fingerprint":${jsonLine(systemFingerprint)}` : ""
     this.write(
       `${this.textHead}${text},"logprobs":${this.takeLogprobs(prompt.tokenIds)},"finish_reason":${finish},` +
         `"stop_reason":${stopReason},"prompt_token_ids":${promptIds},"token_ids":${ids}}]${usage}${fingerprint}}\n\n`,
@@ -144,7 +144,7 @@ class CompletionChoice implements ItemSink {
     if (!ask.promptOnly) {
       this.offset = addTokenLogprobs(lists, this.exchange, this.fold, this.shownTokens, this.offset)
     }
-    return lists.tokens.length === 0 ? "null" : JSON.stringify(lists)
+    return lists.tokens.length === 0 ? "null" : jsonLine(lists)
   }
 }
 

@@ -2,6 +2,7 @@ import type { EngineError, LogprobRows } from "../../ir/engine"
 import type { ChoiceUsage, ItemOpening, ItemSink, Outcome } from "../../ir/item-event"
 import type { Exchange, StreamView } from "../endpoint"
 import type { Fold } from "../fold"
+import { jsonLine, jsonString } from "../frames"
 import type { ResponseAsk } from "./lower"
 import { itemId, presentItem, presentResponse } from "./present"
 
@@ -31,12 +32,12 @@ export class ResponseStream implements StreamView {
 
   /** Writes an event. Numbers run through the whole stream without gaps. */
   event(type: string, fields: object): void {
-    this.write(`event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: this.take(), ...fields })}\n\n`)
+    this.write(`event: ${type}\ndata: ${jsonLine({ type, sequence_number: this.take(), ...fields })}\n\n`)
   }
 
   /** Hot (bench/fold.ts): a delta event whose text up to the delta is `head`, made when the item opened. */
   deltaEvent(head: string, text: string, tail: string): void {
-    this.write(`${head}${JSON.stringify(text)}${tail}${this.take()}}\n\n`)
+    this.write(`${head}${jsonString(text)}${tail}${this.take()}}\n\n`)
   }
 
   /** The last event, with the whole response. */
@@ -80,7 +81,7 @@ class ResponseItems implements ItemSink {
     }
     const type = deltaTypes[item.kind]
     const place = item.kind === "call" ? at : { ...at, content_index: 0 }
-    this.deltaHead = `event: ${type}\ndata: ${JSON.stringify({ type, ...place }).slice(0, -1)},"delta":`
+    this.deltaHead = `event: ${type}\ndata: ${jsonLine({ type, ...place }).slice(0, -1)},"delta":`
     this.deltaTail = item.kind === "text" ? ',"logprobs":[],"sequence_number":' : ',"sequence_number":'
   }
 

