@@ -40,11 +40,20 @@ class Normalizer {
         return typeof value
       case "token_logprobs":
         return value.map((entry: Loose) => (entry === null ? null : typeof entry))
+      case "prompt_logprobs":
+        return Array.isArray(value) ? value.map((entry) => this.promptPosition(entry)) : value
       case "top_logprobs":
         return Array.isArray(value) ? value.map((entry) => this.alternatives(entry)) : value
       default:
         return this.value(value)
     }
+  }
+
+  /** The prompt's own token and how many are listed. */
+  private promptPosition(entry: Loose): Loose {
+    if (entry === null) return null
+    const [id, likeliest] = Object.entries<Loose>(entry).find(([, { rank }]) => rank === 1)!
+    return { count: Object.keys(entry).length, id, token: this.value(likeliest) }
   }
 
   /** A completion's map of tokens, or one entry of a chat position. The sampled token is listed elsewhere too. */
