@@ -3,50 +3,52 @@ import { Piece } from "../ir/piece"
 /**
  * Looks for stop strings in the text of one sequence and holds back what may become one. The rules are CHAT.md 6: the
  * match that completes first wins, ties go to the earlier string of the list; tokens up to `minTokens` cannot complete
- * a match, though a match may begin in their text.
+ * a match, though a match may begin in their text. Only text that is the beginning of a stop string is held, so nothing
+ * waits without need (the reference holds the length of the longest string).
  */
 export class StopFilter {
   /** The string that matched, or null. */
   matched: string | null = null
-  private readonly stop: readonly string[]
   private readonly include: boolean
   private readonly minTokens: number
-  /** UTF-16 units kept back while no string has matched. */
-  private readonly heldUnitsMax: number
-  private readonly tailUnits: number
-  /** The last `tailUnits` units of everything seen, where a match may begin. */
-  private tail = ""
+  private readonly matchers: readonly StopMatcher[]
   private seenTokens = 0
   private held = new Piece()
   private spare = new Piece()
 
   constructor(stop: readonly string[], include: boolean, minTokens: number) {
-    this.stop = stop
     this.include = include
     this.minTokens = minTokens
-    this.tailUnits = Math.max(...stop.map((each) => each.length)) - 1
-    this.heldUnitsMax = include ? 0 : this.tailUnits
+    this.matchers = stop.map((each) => new StopMatcher(each))
   }
 
   /**
-   * Takes one step's text and adds to `released` what is safe to show. Gives the number of the step's tokens that
-   * belong to the reply: all of them, or those up to the one that completed a match.
+   * Hot (bench/fold.ts). Takes one step's text and adds to `released` what is safe to show. Gives the number of the
+   * step's tokens that belong to the reply: all of them, or those up to the one that completed a match.
    */
   push(piece: Piece, released: Piece): number {
     let start = 0
     for (let i = 0; i < piece.count; i++) {
-      const text = piece.text.slice(start, piece.ends[i]!)
-      start = piece.ends[i]!
+      const end = piece.ends[i]!
+      const heldUnits = this.held.text.length
       this.seenTokens += 1
-      this.held.add(piece.ids[i]!, text)
-      const excess = this.seenTokens > this.minTokens ? this.search(text) : -1
-      if (excess >= 0) {
-        this.release(this.held.text.length - excess, released)
+      const matchEnd = this.read(piece.text, start, end)
+      const text = piece.text.slice(start, end)
+      if (this.matched !== null) {
+        this.held.add(piece.ids[i]!, text)
+        const matchUnits = this.include ? 0 : this.matched.length
+        this.cut(heldUnits + matchEnd - start - matchUnits, released)
         return i + 1
       }
-      if (text.length > 0) this.tail = lastUnits(this.tail + text, this.tailUnits)
+      start = end
+      const keep = this.unitsToHold()
+      if (this.held.count === 0 && keep === 0) {
+        released.add(piece.ids[i]!, text)
+      } else {
+        this.held.add(piece.ids[i]!, text)
+        this.release(this.held.text.length - keep, released)
+      }
     }
-    this.release(this.held.text.length - this.heldUnitsMax, released)
     return piece.count
   }
 
@@ -55,52 +57,97 @@ export class StopFilter {
     this.release(this.held.text.length, released)
   }
 
-  /** Looks for a match that completes in `text`. Gives how many units at the end of the seen text are cut off, or -1. */
-  private search(text: string): number {
-    if (text === "") return -1
-    const window = this.tail + text
-    let endMin = window.length + 1
-    let startOfMatch = 0
-    for (const stop of this.stop) {
-      const from = Math.max(0, this.tail.length - stop.length + 1)
-      const at = window.indexOf(stop, from)
-      if (at === -1 || at + stop.length >= endMin) continue
-      endMin = at + stop.length
-      startOfMatch = at
-      this.matched = stop
+  /** Feeds `text[start, end)` to the matchers. Gives the end of the match that it set, or -1. */
+  private read(text: string, start: number, end: number): number {
+    const mayMatch = this.seenTokens > this.minTokens
+    for (let at = start; at < end; at++) {
+      const unit = text.charCodeAt(at)
+      let complete = -1
+      for (let m = 0; m < this.matchers.length; m++) {
+        if (this.matchers[m]!.step(unit) && complete === -1) complete = m
+      }
+      if (complete === -1 || !mayMatch) continue
+      this.matched = this.matchers[complete]!.stop
+      return at + 1
     }
-    if (endMin > window.length) return -1
-    return window.length - (this.include ? endMin : startOfMatch)
+    return -1
   }
 
-  /**
-   * Moves held text to `released`: all tokens that fit into `units`. Once a match is known the token at the border is
-   * cut; before, it stays whole, so that every text keeps its token. Empty tokens at the border go along.
-   */
+  /** UTF-16 units at the end of the seen text that begin some stop string. */
+  private unitsToHold(): number {
+    if (this.include) return 0
+    let units = 0
+    for (let m = 0; m < this.matchers.length; m++) {
+      if (this.matchers[m]!.matchedUnits > units) units = this.matchers[m]!.matchedUnits
+    }
+    return units
+  }
+
+  /** Moves tokens whose text lies within the first `units` of the held text; a token at the border stays whole. */
   private release(units: number, released: Piece): void {
-    const held = this.held
+    const { held } = this
     let count = 0
     while (count < held.count && held.ends[count]! <= units) count += 1
+    if (count === 0) return
     let start = 0
-    for (let i = 0; i < count; i++) {
-      released.add(held.ids[i]!, held.text.slice(start, held.ends[i]!))
-      start = held.ends[i]!
-    }
     const rest = this.spare
     rest.clear()
-    for (let i = count; i < held.count; i++) {
-      const text = held.text.slice(start, held.ends[i]!)
-      if (this.matched === null) rest.add(held.ids[i]!, text)
-      else released.add(held.ids[i]!, held.text.slice(start, Math.max(start, Math.min(units, held.ends[i]!))))
+    for (let i = 0; i < held.count; i++) {
+      const to = i < count ? released : rest
+      to.add(held.ids[i]!, held.text.slice(start, held.ends[i]!))
       start = held.ends[i]!
     }
     held.clear()
     this.spare = held
     this.held = rest
   }
+
+  /** A match is known: the first `units` of the held text come out, and the rest is gone. */
+  private cut(units: number, released: Piece): void {
+    const { held } = this
+    let start = 0
+    for (let i = 0; i < held.count; i++) {
+      const end = Math.max(start, Math.min(units, held.ends[i]!))
+      released.add(held.ids[i]!, held.text.slice(start, end))
+      start = Math.min(held.ends[i]!, Math.max(start, units))
+    }
+    held.clear()
+  }
 }
 
-/** The last `count` units of a text; `count` may be 0. */
-function lastUnits(text: string, count: number): string {
-  return text.length <= count ? text : text.slice(text.length - count)
+/**
+ * Finds one string in a stream of UTF-16 units without looking back (Knuth, Morris and Pratt): time and memory are
+ * bounded by lengths, whatever strings a client sends.
+ */
+class StopMatcher {
+  readonly stop: string
+  /** How many units of `stop` the end of the stream is; never all of them. */
+  matchedUnits = 0
+  /** `fallback[i]` = longest proper beginning of `stop` that ends `stop[0, i]`. */
+  private readonly fallback: Int32Array
+
+  constructor(stop: string) {
+    this.stop = stop
+    this.fallback = new Int32Array(stop.length)
+    let length = 0
+    for (let i = 1; i < stop.length; i++) {
+      while (length > 0 && stop.charCodeAt(i) !== stop.charCodeAt(length)) length = this.fallback[length - 1]!
+      if (stop.charCodeAt(i) === stop.charCodeAt(length)) length += 1
+      this.fallback[i] = length
+    }
+  }
+
+  /** Hot. True when this unit completes the string. */
+  step(unit: number): boolean {
+    const { stop } = this
+    let matched = this.matchedUnits
+    while (matched > 0 && stop.charCodeAt(matched) !== unit) matched = this.fallback[matched - 1]!
+    if (stop.charCodeAt(matched) === unit) matched += 1
+    if (matched < stop.length) {
+      this.matchedUnits = matched
+      return false
+    }
+    this.matchedUnits = this.fallback[matched - 1]!
+    return true
+  }
 }

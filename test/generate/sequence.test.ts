@@ -241,7 +241,7 @@ describe("a sequence", () => {
     sequence.output(engineOutput([1], Finish.none))
     expect(sink.calls).toEqual([
       // What was held back for the stop string comes out: no token is lost.
-      ...[flush, text(0), delta("Hello"), delta("ST"), close()],
+      ...[text(0), delta("Hello"), flush, delta("ST"), close()],
       { call: "fail", error, usage: null },
     ])
   })

@@ -109,6 +109,31 @@ describe("a stop filter", () => {
     })
   })
 
+  test("holds only what may become a stop string", () => {
+    const filtering = new StopFilter(["a long stop string"], false, 0)
+    const released = new Piece()
+    const shown = ["Hello", " a", " lon", "e wolf"].map((text, id) => {
+      const piece = new Piece()
+      piece.add(id, text)
+      released.clear()
+      filtering.push(piece, released)
+      return released.text
+    })
+    expect(shown).toEqual(["Hello", "", "", " a lone wolf"])
+  })
+
+  test("takes time by the length of text and strings alone", () => {
+    const startedAt = performance.now()
+    const stop = Array.from({ length: 128 }, () => `${"a".repeat(10_000)}b`)
+    const { matched } = filter(
+      Array.from({ length: 2_000 }, () => "aaaa"),
+      [2_000],
+      stop,
+    )
+    expect(matched).toBeNull()
+    expect(performance.now() - startedAt).toBeLessThan(2_000)
+  })
+
   test("never shows what a later match takes back, on 5000 random texts", () => {
     const random = seededRandom(11)
     const pick = (from: string): string => from[Math.floor(random() * from.length)]!
