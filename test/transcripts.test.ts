@@ -8,11 +8,13 @@ import { readEvents } from "./support/sent-events"
 import { type Reply, startTestServer, type TestServer } from "./support/test-server"
 import { foldChat, foldCompletion, foldResponse, normalized } from "./support/transcript-shape"
 import {
+  answerId,
   type Loose,
   type RecordedEvent,
   readTranscript,
   renderedPrompts,
   scriptTokenIds,
+  sentPrompts,
   type Transcript,
   transcriptNames,
   transcriptsExist,
@@ -102,6 +104,24 @@ describe.skipIf(!transcriptsExist)("vLLM's own transcripts", () => {
       total_tokens: 3,
       prompt_tokens_details: { cached_tokens: 0, created_cache_tokens: 0 },
     })
+  })
+
+  describe("prompt ids that the recorded engine got", () => {
+    const prompts = sentPrompts()
+    for (const name of compared) {
+      const transcript = readTranscript(name)
+      const tokenIds = prompts.get(answerId(transcript) ?? "")
+      const { path, body } = transcript.request
+      const isChat = path === "/v1/chat/completions"
+      if (tokenIds === undefined || !(isChat || typeof body?.prompt === "string")) continue
+      // The one fault that is a prompt's.
+      const declare = name === "chat_tool_history" && name in faults ? test.todo : test
+      declare(name, async () => {
+        const { messages, tools, chat_template_kwargs, reasoning_effort, prompt } = body
+        const asked = isChat ? { messages, tools, chat_template_kwargs, reasoning_effort } : { prompt }
+        expect((await server.post("/tokenize", asked)).json.tokens).toEqual([...tokenIds])
+      })
+    }
   })
 
   describe("prompts of the render server", () => {

@@ -81,3 +81,23 @@ export function scriptTokenIds(script: string): readonly number[] {
   const text = readFileSync(join(folder, "scripts_qwen3", `${script}.tok`), "utf8")
   return text.trim().split(/\s+/).map(Number)
 }
+
+/** The prompts that the recorded server sent to its engine, by the id that its answer has. Empty where there are none. */
+export function sentPrompts(): ReadonlyMap<string, readonly number[]> {
+  const file = join(repository, "../shared/engine/captures/python_032_frontend_requests.jsonl")
+  const prompts = new Map<string, readonly number[]>()
+  if (!existsSync(file)) return prompts
+  for (const line of readFileSync(file, "utf8").trim().split("\n")) {
+    const { type, body }: Loose = JSON.parse(line)
+    if (type !== "ADD") continue
+    // The engine's id is the answer's with the choice's number behind it.
+    const externalId: string = body[16]
+    prompts.set(externalId.replace(/[-_]\d+$/, ""), body[1])
+  }
+  return prompts
+}
+
+/** The id that a recorded answer has; null for errors. */
+export function answerId({ response }: Transcript): string | null {
+  return response.body?.id ?? response.sse?.[0]?.data.id ?? null
+}
