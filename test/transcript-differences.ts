@@ -50,7 +50,7 @@ const namedParams: { readonly [name: string]: string } = {
 const refused: { readonly [name: string]: readonly [type: string, param: string, reason: string] } = {
   err_max_tokens_string: ["Bad Request", "max_tokens", 'exact types: "5" is not 5'],
   err_stream_string: ["Bad Request", "stream", 'exact types: "yes" is not true'],
-  comp_use_beam: ["BadRequestError", "n", "no beam search; n = 2 at temperature 0 is seen first"],
+  comp_use_beam: ["BadRequestError", "use_beam_search", "no beam search"],
   resp_logprobs: ["BadRequestError", "top_logprobs", "no output log probabilities on Responses, as in Rust"],
 }
 

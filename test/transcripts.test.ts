@@ -24,23 +24,6 @@ import { type Answer, differences, notCompared } from "./transcript-differences"
 /** What the recorded engine said to requests that name no script. */
 const defaultScript = "plain"
 
-/** Recordings that we answer wrongly so far, with what is wrong. */
-const faults: { readonly [name: string]: string } = {
-  chat_stream_usage: "the usage chunk keeps nulls (multimodal_tokens)",
-  chat_tool_history: "content null reaches the template as None; 400 where the recorded prompt has 258 tokens",
-  resp_function_output: "a call without text reaches the template with content None; 400",
-}
-
-/** Rendered prompts that we get wrong so far. */
-const promptFaults: { readonly [name: string]: string } = {
-  history_call: "a call without text reaches the template with content None; 400",
-  history_call_parts: "a call without text reaches the template with content None; 400",
-  history_bad_args: "a call without text reaches the template with content None; 400",
-  tools_required: "absent description and parameters are left out of the template's tool; recorded as null",
-  tools_named: "absent description and parameters are left out of the template's tool; recorded as null",
-  tools_bare: "absent description and parameters are left out of the template's tool; recorded as null",
-}
-
 /** Rendered prompts that differ on purpose: our length in tokens, or null where we refuse. */
 const otherPrompts: { readonly [name: string]: { readonly tokens: number | null; readonly reason: string } } = {
   assistant_parts: { tokens: 23, reason: "an assistant's history keeps every text part" },
@@ -64,9 +47,7 @@ describe.skipIf(!transcriptsExist)("vLLM's own transcripts", () => {
   afterAll(() => server.stop())
 
   for (const name of compared) {
-    const fault = faults[name]
-    const declare = fault === undefined ? test : test.todo
-    declare(fault === undefined ? name : `${name}: ${fault}`, async () => {
+    test(name, async () => {
       const transcript = readTranscript(name)
       const expected = recordedAnswer(transcript)
       for (const difference of differences) difference.apply(expected, transcript)
@@ -92,7 +73,7 @@ describe.skipIf(!transcriptsExist)("vLLM's own transcripts", () => {
     expect([...unseen]).toEqual([])
   })
 
-  test.todo("the usage chunk of a completions stream drops nulls: multimodal_tokens, completion_tokens_details", async () => {
+  test("the usage chunk of a completions stream drops nulls: multimodal_tokens, completion_tokens_details", async () => {
     const events = await server.events("/v1/completions", {
       prompt: "Hello",
       max_tokens: 2,
@@ -114,9 +95,7 @@ describe.skipIf(!transcriptsExist)("vLLM's own transcripts", () => {
       const { path, body } = transcript.request
       const isChat = path === "/v1/chat/completions"
       if (tokenIds === undefined || !(isChat || typeof body?.prompt === "string")) continue
-      // The one fault that is a prompt's.
-      const declare = name === "chat_tool_history" && name in faults ? test.todo : test
-      declare(name, async () => {
+      test(name, async () => {
         const { messages, tools, chat_template_kwargs, reasoning_effort, prompt } = body
         const asked = isChat ? { messages, tools, chat_template_kwargs, reasoning_effort } : { prompt }
         expect((await server.post("/tokenize", asked)).json.tokens).toEqual([...tokenIds])
@@ -126,9 +105,7 @@ describe.skipIf(!transcriptsExist)("vLLM's own transcripts", () => {
 
   describe("prompts of the render server", () => {
     for (const { name, path, request, tokenIds } of renderedPrompts()) {
-      const fault = promptFaults[name]
-      const declare = fault === undefined ? test : test.todo
-      declare(fault === undefined ? `${path} ${name}` : `${path} ${name}: ${fault}`, async () => {
+      test(`${path} ${name}`, async () => {
         if (path.startsWith("/v1/chat")) {
           const body = { ...request, max_tokens: 1, return_token_ids: true }
           expect((await server.post("/v1/chat/completions", body)).json.prompt_token_ids).toEqual([...tokenIds])

@@ -49,6 +49,9 @@ export type ReplyBody = Static<typeof replyBody>
 
 /** Faults that chat and completions share. */
 export function replyFault(body: ReplyBody, context: LowerContext): InvalidRequest | null {
+  if (body.use_beam_search === true) {
+    return invalid("use_beam_search", "Beam search is not supported by this server.")
+  }
   const n = body.n ?? 1
   const { choicesMax } = context.config.limits
   if (n < 1) return invalid("n", `n must be at least 1, got ${n}.`)
@@ -61,9 +64,6 @@ export function replyFault(body: ReplyBody, context: LowerContext): InvalidReque
   const promptLogprobs = body.prompt_logprobs ?? 0
   if (body.stream === true && promptLogprobs !== 0) {
     return invalid("prompt_logprobs", "prompt_logprobs are not available when `stream=True`.")
-  }
-  if (body.use_beam_search === true) {
-    return invalid("use_beam_search", "Beam search is not supported by this server.")
   }
   const keep = body.truncate_prompt_tokens ?? null
   if (keep !== null && (keep < -1 || keep === 0 || keep > context.model.contextTokensMax)) {

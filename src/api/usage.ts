@@ -49,6 +49,21 @@ export function usageBody<Ask>(exchange: Exchange<Ask>, folds: readonly Fold[], 
   }
 }
 
+/** Usage as a stream's last chunk has it: without what is null (CHAT.md 7). */
+export function usageChunk(usage: UsageBody): object {
+  const { prompt_tokens_details: details, completion_tokens_details, ...counts } = usage
+  return {
+    ...counts,
+    ...(details !== null && {
+      prompt_tokens_details: {
+        cached_tokens: details.cached_tokens,
+        created_cache_tokens: details.created_cache_tokens,
+      },
+    }),
+    ...(completion_tokens_details !== null && { completion_tokens_details }),
+  }
+}
+
 /** Counts while a choice runs, for `continuous_usage_stats`. */
 export function runningUsage(promptTokens: number, outputTokens: number): object {
   return {

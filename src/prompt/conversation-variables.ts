@@ -114,9 +114,12 @@ function messageVariable(message: Message, format: ContentFormat): Json {
   return made
 }
 
-/** A text in the format the template wants: parts joined by line breaks, or a text wrapped as one part. */
+/**
+ * A text in the format the template wants: parts joined by line breaks, or a text wrapped as one part. A missing
+ * content is an empty one: templates concatenate it, and the reference does not show them None.
+ */
 function contentVariable(content: Message["content"], format: ContentFormat): Json {
-  if (content === null) return null
+  if (content === null) return format === "string" ? "" : []
   if (typeof content === "string") return format === "string" ? content : [{ type: "text", text: content }]
   if (format === "string") return textOf(content)
   return content.map((part): Json => (part.type === "text" ? { type: "text", text: part.text } : { type: part.type }))
@@ -128,11 +131,10 @@ function textOf(parts: readonly ContentPart[]): string {
   return texts.join("\n")
 }
 
-function toolVariable(tool: FunctionTool): Json {
-  const described: { [key: string]: Json } = { name: tool.name }
-  if (tool.description !== null) described.description = tool.description
-  if (tool.parameters !== null) described.parameters = tool.parameters
-  if (tool.strict !== null) described.strict = tool.strict
+/** A tool as the reference's models dump it: description and parameters always, strict only when it was given. */
+function toolVariable({ name, description, parameters, strict }: FunctionTool): Json {
+  const described: { [key: string]: Json } = { name, description, parameters }
+  if (strict !== null) described.strict = strict
   return { type: "function", function: described }
 }
 

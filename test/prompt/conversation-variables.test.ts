@@ -67,7 +67,7 @@ describe("the variables", () => {
       { role: "user", content: "Hi", name: "Ann" },
       {
         role: "assistant",
-        content: null,
+        content: "",
         reasoning: "so",
         reasoning_content: "so",
         tool_calls: [
@@ -79,7 +79,7 @@ describe("the variables", () => {
     ])
     expect(variables.tools).toEqual([
       { type: "function", function: { name: "f", description: "d", parameters: { type: "object" }, strict: true } },
-      { type: "function", function: { name: "g" } },
+      { type: "function", function: { name: "g", description: null, parameters: null } },
     ])
   })
 

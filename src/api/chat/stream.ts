@@ -5,7 +5,7 @@ import { errorBody } from "../errors"
 import type { Fold } from "../fold"
 import { dataFrame, doneFrame, errorFrame, jsonLine, jsonString } from "../frames"
 import { chatLogprob, tokenName } from "../logprobs"
-import { runningUsage, timingBody, usageBody } from "../usage"
+import { runningUsage, timingBody, usageBody, usageChunk } from "../usage"
 import { systemFingerprint } from "../version"
 import type { ChatAsk } from "./lower"
 import { chatFinishReason } from "./present"
@@ -26,7 +26,7 @@ export class ChatStream implements StreamView {
   }
 
   begin(): void {
-    const { ask, choicesPerPrompt, prompts, config } = this.exchange
+    const { ask, choicesPerPrompt, prompts } = this.exchange
     const prompt = prompts[0]!
     const ids = ask.returnTokenIds ? jsonLine(Array.from(prompt.tokenIds)) : "null"
     const text = ask.returnPromptText ? jsonLine(prompt.text) : "null"
@@ -42,7 +42,6 @@ export class ChatStream implements StreamView {
       const delta = `{"content":${jsonString(ask.echo)}}`
       this.write(`${this.head}{"index":${index},"delta":${delta},"logprobs":null,"finish_reason":null}]}\n\n`)
     }
-    void config
   }
 
   choice(index: number, fold: Fold): ItemSink {
@@ -53,7 +52,7 @@ export class ChatStream implements StreamView {
     const { ask, id, createdAt, model, config } = this.exchange
     const failed = folds.some((fold) => fold.failure !== null)
     if (ask.includeUsage && !failed) {
-      const usage = usageBody(this.exchange, folds, true)
+      const usage = usageChunk(usageBody(this.exchange, folds, true))
       const chunk: { [key: string]: unknown } = {
         id,
         object: "chat.completion.chunk",

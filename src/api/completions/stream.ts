@@ -5,7 +5,7 @@ import { errorBody } from "../errors"
 import type { Fold } from "../fold"
 import { dataFrame, doneFrame, errorFrame, jsonLine, jsonString } from "../frames"
 import { CompletionLogprobs } from "../logprobs"
-import { runningUsage, timingBody } from "../usage"
+import { runningUsage, timingBody, usageChunk } from "../usage"
 import { systemFingerprint } from "../version"
 import type { CompletionAsk } from "./lower"
 import { addPromptLogprobs, addTokenLogprobs, completionUsage, promptText } from "./present"
@@ -34,7 +34,7 @@ export class CompletionStream implements StreamView {
     const { ask, id, createdAt, model, config } = this.exchange
     const failed = folds.some((fold) => fold.failure !== null)
     if (ask.includeUsage && !failed) {
-      const usage = completionUsage(this.exchange, folds)
+      const usage = usageChunk(completionUsage(this.exchange, folds))
       const outcome = folds.length === 1 ? folds[0]!.outcome : null
       const metrics = config.enablePerRequestMetrics && outcome !== null ? { metrics: timingBody(outcome) } : {}
       const head = { id, object: "text_completion", created: createdAt, model, choices: [] }
