@@ -76,12 +76,17 @@ export interface Limits {
   readonly bodyBytesMax: number
   /** Arrays and objects inside each other; more is 400. */
   readonly jsonDepthMax: number
+  /** Time from a request's headers to the end of its body; later is 408. */
+  readonly bodySecondsMax: number
   /** Requests inside generation routes at once; more is 503. */
   readonly concurrentRequestsMax: number
   /** Requests waiting in the engine; more is 503. null = no limit. */
   readonly queuedRequestsMax: number | null
+  /** Replies of one request: prompts × n. */
   readonly choicesMax: number
   readonly stopStringsMax: number
+  /** UTF-16 units of one stop string. */
+  readonly stopStringUnitsMax: number
   readonly completionPromptsMax: number
   readonly badWordsMax: number
   /** Bytes that one stream may hold for a client that does not read; more aborts it. */
@@ -149,10 +154,12 @@ export const defaultConfig: Config = {
   limits: {
     bodyBytesMax: 128 * 1024 * 1024,
     jsonDepthMax: 256,
+    bodySecondsMax: 120,
     concurrentRequestsMax: 16_384,
     queuedRequestsMax: null,
     choicesMax: 16_384,
     stopStringsMax: 128,
+    stopStringUnitsMax: 16_384,
     completionPromptsMax: 1_024,
     badWordsMax: 1_024,
     streamBufferedBytesMax: 8 * 1024 * 1024,

@@ -253,6 +253,13 @@ export const flagTable: readonly Flag[] = [
     "Arrays and objects inside each other; more is 400.",
   ),
   limit(
+    "max-request-body-seconds",
+    integerValue(1, 86_400),
+    "bodySecondsMax",
+    "Time from the headers to the end of the body; later is 408.",
+    { unit: "seconds" },
+  ),
+  limit(
     "max-concurrent-requests",
     integerValue(1),
     "concurrentRequestsMax",
@@ -261,11 +268,14 @@ export const flagTable: readonly Flag[] = [
   limit("max-num-queued-reqs", integerValue(0), "queuedRequestsMax", "Requests waiting in the engine; more is 503.", {
     unset: "unlimited",
   }),
-  limit("max-n-sequences", integerValue(1), "choicesMax", "Choices (n) of one request.", {
+  limit("max-n-sequences", integerValue(1), "choicesMax", "Replies of one request: prompts × n.", {
     env: ["VLLM_MAX_N_SEQUENCES"],
   }),
   limit("max-stop-strings", integerValue(0), "stopStringsMax", "Stop strings of one request.", {
     env: ["VLLM_MAX_STOP_STRINGS"],
+  }),
+  limit("max-stop-string-length", integerValue(1), "stopStringUnitsMax", "Length of one stop string.", {
+    unit: "characters",
   }),
   limit("max-completion-prompts", integerValue(1), "completionPromptsMax", "Prompts of one completions request.", {
     env: ["VLLM_MAX_COMPLETION_PROMPTS"],

@@ -49,12 +49,14 @@ export interface System {
 export async function main(system: System): Promise<number> {
   let server: RunningServer | null = null
   let stop: { signal: StopSignal; at: number } | null = null
+  let drainSeconds = 0
   system.onSignal((signal) => {
     const copy = stop !== null && stop.signal === signal && system.now() - stop.at < signalCopiesMs
     if (copy) return
     if (server === null || stop !== null) return system.exit(signalStatus[signal])
     stop = { signal, at: system.now() }
-    system.out(`${signal}: no new connections; running requests are being finished`)
+    const fate = drainSeconds > 0 ? `have ${drainSeconds} s to finish` : "are being ended"
+    system.out(`${signal}: no new connections; running requests ${fate}`)
     server.stop()
   })
 
@@ -69,6 +71,7 @@ export async function main(system: System): Promise<number> {
     return 0
   }
   const { config, hub } = invocation
+  drainSeconds = config.shutdownTimeoutSeconds
   for (const warning of invocation.warnings) system.error(`warning: ${warning}`)
   if (config.model !== null && !invocation.engineGiven) {
     system.error(`warning: no --engine given: answers are simulated, not computed by ${config.model}`)

@@ -77,7 +77,7 @@ export async function startServer(
     eosTokenIds: profile.eosTokenIds,
     admission: new Admission(config.limits.concurrentRequestsMax),
     observer: metrics,
-    log,
+    log: (line) => log(printable(line)),
     newId,
     unixTime: () => Math.floor(Date.now() / 1000),
     running: life.running,
@@ -123,6 +123,8 @@ function modelFacts(
   parser: { readonly reasoning: string; readonly tools: string },
 ): ModelFacts {
   const one = new Uint32Array(1)
+  /** Filled as tokens are asked for; logprobs ask for the same ones again and again. */
+  const texts = new Array<string | undefined>(tokenizer.vocabSize)
   return {
     names: config.servedModelNames.length > 0 ? config.servedModelNames : [profile.name],
     root: profile.root,
@@ -133,8 +135,12 @@ function modelFacts(
     parsesReasoning: parser.reasoning !== "none",
     parsesCalls: parser.tools !== "none",
     tokenText: (id) => {
+      const known = texts[id]
+      if (known !== undefined) return known
       one[0] = id
-      return tokenizer.decode(one, false)
+      const text = tokenizer.decode(one, false)
+      texts[id] = text
+      return text
     },
     decode: (tokenIds) => tokenizer.decode(tokenIds, false),
   }
@@ -159,6 +165,11 @@ function scriptEncoder(tokenizer: Tokenizer): (text: string) => Uint32Array {
     }
     return ids
   }
+}
+
+/** What clients send may end up in log lines: it must not make lines of its own, nor steer a terminal. */
+function printable(line: string): string {
+  return line.replace(/[\p{Cc}\u2028\u2029]/gu, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
 }
 
 function newId(): string {
@@ -201,7 +212,8 @@ class Life {
       development: false,
       // Bun breaks the connection of a body over its own limit; ours (http/body.ts) answers.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-      fetch: (request: Request, server: Bun.Server<undefined>) => fetch(request, () => server.timeout(request, 0)),
+      fetch: (request: Request, server: Bun.Server<undefined>) =>
+        fetch(request, (seconds) => server.timeout(request, seconds ?? idleSecondsMax)),
     }
     // Without `development` Bun shares a taken port silently unless it is told not to.
     const tcp = { hostname: config.host, port: config.port, reusePort: false, idleTimeout: idleSecondsMax }

@@ -91,7 +91,7 @@ describe("the server process", () => {
     await using server = await serve(["--shutdown-timeout", "600"])
     const stream = await openStream(server, 10_000, 1000)
     const exited = server.stop("SIGTERM")
-    await server.printed("running requests are being finished")
+    await server.printed("no new connections; running requests")
     server.stop("SIGINT")
     expect(await exited).toBe(130)
     expect(await stream.rest()).not.toContain("[DONE]")

@@ -64,6 +64,7 @@ describe("serve", () => {
       --enable-prompt-tokens-details --enable-per-request-metrics --enable-force-include-usage --max-logprobs -1
       --stream-interval 4 --enable-log-requests --enable-log-outputs --max-log-len 100 --disable-uvicorn-access-log
       --disable-access-log-for-endpoints /health,/metrics --max-request-body-size 1m --max-json-depth 9
+      --max-request-body-seconds 33 --max-stop-string-length 44
       --max-concurrent-requests 8 --max-num-queued-reqs 0 --max-n-sequences 7 --max-stop-strings 6
       --max-completion-prompts 5 --max-num-bad-words 4 --max-stream-buffer-size 3K --skip-model-name-validation
       --sim-step-ms 0.5 --sim-prefill-ms 0 --sim-max-num-seqs 2 --sim-seed 42 --sim-allow-scripts false
@@ -115,10 +116,12 @@ describe("serve", () => {
       limits: {
         bodyBytesMax: 1_000_000,
         jsonDepthMax: 9,
+        bodySecondsMax: 33,
         concurrentRequestsMax: 8,
         queuedRequestsMax: 0,
         choicesMax: 7,
         stopStringsMax: 6,
+        stopStringUnitsMax: 44,
         completionPromptsMax: 5,
         badWordsMax: 4,
         streamBufferedBytesMax: 3072,

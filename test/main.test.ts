@@ -188,7 +188,7 @@ describe("a signal", () => {
     expect({ stops: system.stops, exits: system.exits, last: system.lines.at(-1) }).toEqual({
       stops: 1,
       exits: [],
-      last: "SIGTERM: no new connections; running requests are being finished",
+      last: "SIGTERM: no new connections; running requests are being ended",
     })
     system.drained()
     expect(await status).toBe(0)

@@ -37,8 +37,11 @@ export interface AppRoom extends ServeRoom {
   readonly isDraining: () => boolean
 }
 
-/** The server's fetch function. `longReply` is called before a route that may stay silent for long. */
-export type AppFetch = (request: Request, longReply: () => void) => Promise<Response>
+/** Sets how long the request's connection may stay silent, in seconds; 0 = for ever, null = as at first. */
+export type SetSilence = (seconds: number | null) => void
+
+/** The server's fetch function. */
+export type AppFetch = (request: Request, silence: SetSilence) => Promise<Response>
 
 interface Route {
   readonly method: "GET" | "POST" | "DELETE"
@@ -73,22 +76,26 @@ export function createApp(room: AppRoom): AppFetch {
   app.compile()
   const fetch = app.fetch
   const gate = new Gate(room, routes, room.config.docs)
-  return async (request, longReply) => await gate.pass(request, waiting, fetch, longReply)
+  return async (request, silence) => await gate.pass(request, waiting, fetch, silence)
 }
 
 /** What a route needs that Elysia does not carry. */
 interface Pending {
   readonly headers: ReplyHeaders
+  /** Without what is only for those who may see the reply. */
+  readonly bareHeaders: ReplyHeaders
   readonly entry: RequestEntry
+  /** True when no key is needed, or the right one was sent. */
+  readonly hasKey: boolean
   handler: string
-  longReply: () => void
 }
 
 async function answer(route: Route, request: Request, waiting: WeakMap<Request, Pending>): Promise<Response> {
   const pending = waiting.get(request)
   if (pending === undefined) return errorResponse({ kind: "internal" })
   pending.handler = route.path
-  if (route.body !== undefined) pending.longReply()
+  // The gate goes by the path as it reads it, the router by its own reading: a guarded route checks again.
+  if (!pending.hasKey && isGuarded(route.path, "")) return errorResponse({ kind: "unauthorized" }, pending.bareHeaders)
   return await route.handle(request, pending.headers, pending.entry)
 }
 
@@ -114,15 +121,22 @@ class Gate {
     request: Request,
     waiting: WeakMap<Request, Pending>,
     fetch: (request: Request) => Response | Promise<Response>,
-    longReply: () => void,
+    silence: SetSilence,
   ): Promise<Response> {
     const { room } = this
     const { now } = room.generate
     const startedAt = now()
     const path = this.pathOf(request)
     const log = room.config.accessLog && !this.unlogged.has(path) ? room.log : null
-    const entry = new RequestEntry(request.method, path, now, log)
-    const pending: Pending = { headers: this.headers(request), entry, handler: "none", longReply }
+    const entry = new RequestEntry(request.method, path, now, log, silence)
+    const bareHeaders = this.bareHeaders(request)
+    const pending: Pending = {
+      bareHeaders,
+      headers: { ...bareHeaders, ...room.corsHeaders(request) },
+      entry,
+      hasKey: room.config.apiKeys.length === 0 || room.hasKey(request.headers.get("authorization")),
+      handler: "none",
+    }
 
     const response = await this.respond(request, path, pending, waiting, fetch)
     if (!uncounted.has(pending.handler)) {
@@ -145,11 +159,10 @@ class Gate {
       return errorResponse({ kind: "overloaded", message }, { ...pending.headers, connection: "close" })
     }
     const preflight = request.method === "OPTIONS" ? room.preflight(request) : null
-    if (preflight !== null) return preflight
+    if (preflight !== null) return withHeaders(preflight, pending.bareHeaders)
     // The key is checked outside CORS, so a refusal carries no CORS headers (SERVER.md 4).
-    const isFree = room.config.apiKeys.length === 0 || request.method === "OPTIONS" || !isGuarded(path, "")
-    if (!isFree && !room.hasKey(request.headers.get("authorization"))) {
-      return errorResponse({ kind: "unauthorized" }, { "x-sluice-engine": room.engineName })
+    if (!pending.hasKey && request.method !== "OPTIONS" && isGuarded(path, "")) {
+      return errorResponse({ kind: "unauthorized" }, pending.bareHeaders)
     }
     waiting.set(request, pending)
     const response = await fetch(this.routed(request, path, waiting, pending))
@@ -157,39 +170,33 @@ class Gate {
     if (response.status === 404) return this.unrouted(request, path, pending.headers)
     // Routes of the docs plugin know nothing of our headers.
     pending.handler = path
-    for (const [name, value] of Object.entries(pending.headers)) response.headers.set(name, value)
-    return response
+    return withHeaders(response, pending.headers)
   }
 
   /** The path without the proxy's prefix. */
   private pathOf(request: Request): string {
-    const from = request.url.indexOf("/", request.url.indexOf("://") + 3)
-    const query = request.url.indexOf("?", from)
-    const path = from === -1 ? "/" : request.url.slice(from, query === -1 ? undefined : query)
+    const path = rawPath(request.url)
     const { rootPath } = this.room.config
     if (rootPath === "" || !path.startsWith(rootPath)) return path
     const rest = path.slice(rootPath.length)
     return rest === "" ? "/" : rest.startsWith("/") ? rest : path
   }
 
-  /** Elysia sees paths without the prefix. */
+  /** The request as the router shall see it: with a whole URL, and without the prefix. */
   private routed(request: Request, path: string, waiting: WeakMap<Request, Pending>, pending: Pending): Request {
-    if (this.room.config.rootPath === "") return request
-    const url = new URL(request.url)
-    if (url.pathname === path) return request
-    url.pathname = path
+    if (isWholeUrl(request.url) && rawPath(request.url) === path) return request
+    const query = request.url.indexOf("?")
+    const url = `http://localhost${path}${query === -1 ? "" : request.url.slice(query)}`
     const routed = new Request(url, request)
     waiting.set(routed, pending)
     return routed
   }
 
-  private headers(request: Request): ReplyHeaders {
+  private bareHeaders(request: Request): ReplyHeaders {
     const { room } = this
-    const headers: { [name: string]: string } = { "x-sluice-engine": room.engineName, ...room.corsHeaders(request) }
-    if (room.config.enableRequestIdHeaders) {
-      headers["x-request-id"] = request.headers.get("x-request-id") ?? room.newId()
-    }
-    return headers
+    if (!room.config.enableRequestIdHeaders) return { "x-sluice-engine": room.engineName }
+    const id = request.headers.get("x-request-id") || room.newId()
+    return { "x-sluice-engine": room.engineName, "x-request-id": id }
   }
 
   private unrouted(request: Request, path: string, headers: ReplyHeaders): Response {
@@ -197,6 +204,22 @@ class Gate {
     if (known === undefined) return errorResponse({ kind: "route_not_found", path: path.slice(0, 256) }, headers)
     return errorResponse({ kind: "method_not_allowed", method: request.method, allowed: known.methods }, headers)
   }
+}
+
+/** Requests without a usable Host header have nothing but a path for a URL. */
+function isWholeUrl(url: string): boolean {
+  return url.startsWith("http://") || url.startsWith("https://")
+}
+
+function rawPath(url: string): string {
+  const from = isWholeUrl(url) ? url.indexOf("/", url.indexOf("://") + 3) : 0
+  const query = url.indexOf("?", Math.max(0, from))
+  return from === -1 ? "/" : url.slice(from, query === -1 ? undefined : query)
+}
+
+function withHeaders(response: Response, headers: ReplyHeaders): Response {
+  for (const [name, value] of Object.entries(headers)) response.headers.set(name, value)
+  return response
 }
 
 function jsonBody(schema: TSchema): { required: true; content: { "application/json": { schema: never } } } {
@@ -228,7 +251,7 @@ function generationRoutes(room: AppRoom): Route[] {
 /** Nothing is stored, so every stored response is unknown (RESPONSES.md 0). */
 function storedResponseRoutes(): Route[] {
   const unknown: Serve = async (request, headers) => {
-    const id = decodeURIComponentSafely(new URL(request.url).pathname.split("/")[3] ?? "")
+    const id = decodeURIComponentSafely(rawPath(request.url).split("/")[3] ?? "")
     return errorResponse({ kind: "response_not_found", id: id.slice(0, 128) }, headers)
   }
   const summary = "Stored response: this server stores none"

@@ -69,6 +69,8 @@ export function errorBody(error: ApiError): ErrorBody {
     case "body_not_json":
     case "body_too_deep":
       return badBody(error.message, null)
+    case "body_too_slow":
+      return { message: error.message, type: "RequestTimeoutError", param: null, code: 408 }
     case "client_gone":
       return { message: "the client closed the connection", type: "ClientClosedRequest", param: null, code: 499 }
     case "schema_mismatch": {
@@ -84,12 +86,12 @@ export function errorBody(error: ApiError): ErrorBody {
       return badRequest("The model has no chat template; start the server with --chat-template", null)
     case "text_too_long":
       return badRequest(
-        `The prompt has ${error.textBytes} bytes, which can never fit into the model's ${error.contextTokensMax} tokens.`,
+        `The prompt has ${error.textBytes} bytes of text; at most ${error.textBytesMax} are taken with this window.`,
         "input_text",
       )
     case "prompt_too_long":
       return badRequest(
-        `The prompt has ${error.promptTokens} tokens, but the model's window is ${error.contextTokensMax} tokens ` +
+        `The prompt has at least ${error.promptTokens} tokens, but the model's window is ${error.contextTokensMax} tokens ` +
           "and the reply needs at least one of them.",
         "input_tokens",
       )

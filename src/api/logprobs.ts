@@ -22,7 +22,7 @@ export function tokenName(tokenText: TokenName, asIds: boolean): TokenName {
 
 function entry(position: PositionLogprobs, i: number, name: TokenName): TokenLogprob {
   const token = name(position.tokenIds[i]!)
-  return { token, logprob: clamp(position.logprobs[i]!), bytes: [...utf8.encode(token)] }
+  return { token, logprob: clamp(position.logprobs[i]!), bytes: Array.from(utf8.encode(token)) }
 }
 
 function clamp(logprob: number): number {
@@ -30,16 +30,23 @@ function clamp(logprob: number): number {
 }
 
 /**
- * The alternatives of a position: the first `count` by rank, or all when `count` is -1. The chosen token stands first
- * in the row and, when it ranks among them, a second time is not made of it.
+ * The alternatives of a position: the first `count` by rank, or all when `count` is -1. Engines give the chosen token
+ * first and then the most likely ones in order, so that the chosen one only has to be put in its place.
  */
 function alternatives(position: PositionLogprobs, count: number): number[] {
   const rows: number[] = []
-  for (let i = 0; i < position.tokenIds.length; i++) {
-    if (i > 0 && position.tokenIds[i] === position.tokenIds[0]) continue
+  const { tokenIds, logprobs } = position
+  const chosen = logprobs[0]!
+  let isPlaced = false
+  for (let i = 1; i < tokenIds.length; i++) {
+    if (tokenIds[i] === tokenIds[0]) continue
+    if (!isPlaced && chosen >= logprobs[i]!) {
+      rows.push(0)
+      isPlaced = true
+    }
     rows.push(i)
   }
-  rows.sort((a, b) => position.logprobs[b]! - position.logprobs[a]! || a - b)
+  if (!isPlaced) rows.push(0)
   return count === -1 ? rows : rows.slice(0, count)
 }
 
@@ -84,12 +91,19 @@ export function promptLogprobs(positions: readonly PositionLogprobs[], tokenText
   const list: (object | null)[] = [null]
   for (const position of positions) {
     const byId: { [id: string]: object } = {}
-    const others = alternatives(position, -1).filter((i) => i !== 0)
-    position.tokenIds.forEach((id, i) => {
-      // The chosen token's rank is known; the others follow in order, and may stand on either side of it.
-      const rank = i === 0 ? position.rank : others.indexOf(i) + 1 + (others.indexOf(i) + 1 >= position.rank ? 1 : 0)
-      byId[String(id)] ??= { logprob: clamp(position.logprobs[i]!), rank, decoded_token: tokenText(id) }
-    })
+    const { tokenIds, logprobs } = position
+    // The chosen token's rank is known; the others follow in order of theirs.
+    let rank = 0
+    for (let i = 0; i < tokenIds.length; i++) {
+      const id = tokenIds[i]!
+      if (i > 0 && id === tokenIds[0]) continue
+      if (i > 0) rank += rank + 1 === position.rank ? 2 : 1
+      byId[String(id)] = {
+        logprob: clamp(logprobs[i]!),
+        rank: i === 0 ? position.rank : rank,
+        decoded_token: tokenText(id),
+      }
+    }
     list.push(byId)
   }
   return list

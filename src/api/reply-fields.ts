@@ -76,7 +76,11 @@ export function replyFault(body: ReplyBody, context: LowerContext): InvalidReque
 }
 
 /** `max_tokens` and the like: at least 1 and within the window. */
-export function replyTokensFault(value: number | null, param: string, context: LowerContext): InvalidRequest | null {
+export function replyTokensFault(
+  value: number | bigint | null,
+  param: string,
+  context: LowerContext,
+): InvalidRequest | null {
   const { contextTokensMax } = context.model
   if (value === null) return null
   if (value < 1) return invalid(param, `${param} must be at least 1, got ${value}.`)
@@ -97,6 +101,11 @@ export function lowerReplySampling(
   const format = lowerFormat(body.response_format ?? null, "response_format")
   if (!format.ok) return format
   return lowerSampling(body, { logprobs, promptLogprobs, format: format.value }, context)
+}
+
+/** A length that was checked, as a number. */
+export function asNumber(value: number | bigint | null | undefined): number | null {
+  return value === null || value === undefined ? null : Number(value)
 }
 
 /** Truncation as chat and completions spell it. */

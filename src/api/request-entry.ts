@@ -1,4 +1,7 @@
-/** One request in the access log: written when its reply is complete, so that a line tells the whole story. */
+/**
+ * One request as the server sees it from outside: its line in the access log, written when the reply is complete so that
+ * it tells the whole story, and the silence that its connection is allowed.
+ */
 export class RequestEntry {
   /** The reply's id, once there is one. */
   id = ""
@@ -11,9 +14,18 @@ export class RequestEntry {
   private readonly path: string
   private readonly log: ((line: string) => void) | null
   private readonly now: () => number
+  /** Seconds that the connection may stay silent; 0 = for ever, null = as at first. */
+  readonly silence: (seconds: number | null) => void
 
   /** `log` null = this path is not logged. `now` in seconds, monotonic. */
-  constructor(method: string, path: string, now: () => number, log: ((line: string) => void) | null) {
+  constructor(
+    method: string,
+    path: string,
+    now: () => number,
+    log: ((line: string) => void) | null,
+    silence: (seconds: number | null) => void,
+  ) {
+    this.silence = silence
     this.method = method
     this.path = path
     this.now = now

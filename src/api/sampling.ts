@@ -174,6 +174,8 @@ function rangeFault(body: SamplingFields): InvalidRequest | null {
   if (typeof thinking_token_budget === "number" && thinking_token_budget < 0) {
     return invalid("thinking_token_budget", `thinking_token_budget must be at least 0, got ${thinking_token_budget}.`)
   }
+  const repetition = repetitionFault(body)
+  if (repetition !== null) return repetition
   return (
     within("temperature", 0, 2) ??
     within("min_p", 0, 1) ??
@@ -182,14 +184,30 @@ function rangeFault(body: SamplingFields): InvalidRequest | null {
   )
 }
 
+function repetitionFault(body: SamplingFields): InvalidRequest | null {
+  const asked = lowerRepetition(body)
+  if (asked === null) return null
+  const { max_pattern_size, min_pattern_size, min_count } = asked
+  if (max_pattern_size < 0 || min_pattern_size < 0 || min_pattern_size > max_pattern_size) {
+    return invalid("repetition_detection", "repetition_detection: pattern sizes must be 0 ≤ min ≤ max.")
+  }
+  if (max_pattern_size > 0 && min_count < 2) {
+    return invalid("repetition_detection", "repetition_detection.min_count must be at least 2.")
+  }
+  return null
+}
+
 function listFault(body: SamplingFields, context: LowerContext): InvalidRequest | null {
-  const { stopStringsMax, badWordsMax } = context.config.limits
+  const { stopStringsMax, stopStringUnitsMax, badWordsMax } = context.config.limits
   const { vocabSize } = context.model
   const stop = typeof body.stop === "string" ? [body.stop] : (body.stop ?? [])
   if (stop.length > stopStringsMax) {
     return invalid("stop", `stop has ${stop.length} strings; the limit is ${stopStringsMax}.`)
   }
   if (stop.includes("")) return invalid("stop", "stop cannot contain an empty string.")
+  if (stop.some((each) => each.length > stopStringUnitsMax)) {
+    return invalid("stop", `a stop string may have at most ${stopStringUnitsMax} characters.`)
+  }
   const badWords = body.bad_words ?? []
   if (badWords.length > badWordsMax) {
     return invalid("bad_words", `bad_words has ${badWords.length} entries; the limit is ${badWordsMax}.`)
@@ -224,8 +242,14 @@ function logprobFault(body: SamplingFields, extras: SamplingExtras, context: Low
       return invalid(name, `Requested ${name} of ${count}, which is greater than the allowed ${max}.`)
     }
   }
-  if ((body.logprob_token_ids ?? null) !== null && extras.logprobs === null) {
-    return invalid("logprob_token_ids", "logprob_token_ids needs logprobs.")
+  const ids = body.logprob_token_ids ?? null
+  if (ids === null) return null
+  if (extras.logprobs === null) return invalid("logprob_token_ids", "logprob_token_ids needs logprobs.")
+  if (max !== -1 && ids.length > max) {
+    return invalid(
+      "logprob_token_ids",
+      `logprob_token_ids has ${ids.length} ids, which is more than the allowed ${max}.`,
+    )
   }
   return null
 }
@@ -264,6 +288,13 @@ function lowerStructured(
   }
   if (Array.isArray(merged.choice) && merged.choice.length === 0) {
     return err(invalid("structured_outputs", "structured_outputs.choice must not be empty."))
+  }
+  if (merged.json !== undefined && typeof merged.json !== "string" && !isRecord(merged.json)) {
+    return err(invalid("structured_outputs", "structured_outputs.json must be a schema: an object, or its text."))
+  }
+  const tag = merged.structural_tag
+  if (tag !== undefined && typeof tag !== "string" && !isRecord(tag)) {
+    return err(invalid("structured_outputs", "structured_outputs.structural_tag must be an object, or its text."))
   }
   if (merged.json_object === false) {
     return err(invalid("structured_outputs", "structured_outputs.json_object can only be true."))
@@ -315,10 +346,11 @@ export function lowerFormat(format: unknown, param: string): Result<StructuredOu
     case "json_schema": {
       // Chat nests name and schema in `json_schema`; Responses has them beside the type.
       const holder = isRecord(format.json_schema) ? format.json_schema : format
-      if (!("schema" in holder) || holder.schema === null || holder.schema === undefined) {
-        return err(invalid(param, `${param} of type json_schema needs a schema.`))
-      }
-      return ok({ json: holder.schema })
+      const { schema, name } = holder
+      if (!isRecord(schema))
+        return err(invalid(param, `${param} of type json_schema needs a schema, which is an object.`))
+      if (name !== undefined && typeof name !== "string") return err(invalid(param, `${param}: the name must be text.`))
+      return ok({ json: { ...schema } })
     }
     case "structural_tag":
       return ok({ structural_tag: { ...format } })

@@ -65,20 +65,34 @@ export class BodyCheck<Schema extends TSchema> {
   check(body: unknown): Result<Static<Schema>, SchemaMismatch> {
     if (this.compiled.Check(body)) return ok(body)
     if (!isRecord(body)) return err({ kind: "schema_mismatch", problems: ["the body is not an object"], param: null })
-    const problems: string[] = []
+    const problems = new Map<string, string>()
     let param: string | null = null
-    const seen = new Set<string>()
-    for (const error of this.compiled.Errors(body)) {
+    for (const outer of this.compiled.Errors(body)) {
+      const error = innermost(outer)
       const path = error.path.split("/").slice(1).map(unescapePointer)
-      const shown = path.join(".")
-      if (seen.has(shown)) continue
-      seen.add(shown)
+      const shown = path.length === 0 ? "body" : path.join(".")
+      if (problems.has(shown)) continue
       param ??= path[0] ?? null
-      problems.push(`${shown === "" ? "body" : shown}: ${describe(error)}`)
-      if (problems.length === problemsMax) break
+      problems.set(shown, `${shown}: ${describe(error)}`)
+      if (problems.size === problemsMax) break
     }
-    return err({ kind: "schema_mismatch", problems, param })
+    return err({ kind: "schema_mismatch", problems: [...problems.values()], param })
   }
+}
+
+/**
+ * Where a union failed for good. `null` and one other alternative is how optional fields are written; telling only that
+ * neither fits would hide what is wrong inside. The alternative that got deepest is the one that was meant.
+ */
+function innermost(error: ValueError): ValueError {
+  let deepest = error
+  for (const alternative of error.errors) {
+    const first = alternative.First()
+    if (first === undefined) continue
+    const inner = innermost(first)
+    if (inner.path.length > deepest.path.length) deepest = inner
+  }
+  return deepest
 }
 
 function describe(error: ValueError): string {
@@ -91,6 +105,7 @@ function expected(schema: TSchema): string {
   const alternatives: unknown = schema.anyOf
   if (Array.isArray(alternatives)) return [...new Set(alternatives.map(expected))].join(" or ")
   if ("const" in schema) return JSON.stringify(schema.const)
+  if (typeof schema.maxLength === "number") return `a string of at most ${schema.maxLength} characters`
   if (schema.type === "integer") {
     const { minimum, maximum } = schema
     if (schema.format === "int64") return "a 64-bit integer"

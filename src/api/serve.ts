@@ -29,13 +29,15 @@ export type Serve = (request: Request, headers: ReplyHeaders, entry: RequestEntr
 /** Makes the route of an endpoint. */
 export function serve<Body, Ask>(endpoint: Endpoint<Body, Ask>, room: ServeRoom): Serve {
   return async (request, headers, entry) => {
+    // Admission comes after the body: clients that send theirs slowly must not keep others out.
+    const body = await readBody(request, endpoint.check, room)
+    if (!body.ok) return errorResponse(body.error, headers)
     if (!room.admission.enter()) {
       const { concurrentRequestsMax } = room.config.limits
       const message = `The server is handling ${concurrentRequestsMax} requests already; please try again.`
       return errorResponse({ kind: "overloaded", message }, headers)
     }
-    const call = new Call(endpoint, room, request, headers, entry)
-    return await call.answer()
+    return await new Call(endpoint, room, request, headers, entry).answer(body.value)
   }
 }
 
@@ -88,12 +90,10 @@ class Call<Body, Ask> implements RunningRequest {
     this.startedAt = room.generate.now()
   }
 
-  async answer(): Promise<Response> {
+  async answer(body: Body): Promise<Response> {
     let leaves = true
     try {
-      const body = await readBody(this.request, this.endpoint.check, this.room)
-      if (!body.ok) return errorResponse(body.error, this.headers)
-      const lowered = this.lower(body.value)
+      const lowered = this.lower(body)
       if (!lowered.ok) return errorResponse(lowered.error, this.headers)
       const exchange = this.prepare(lowered.value)
       if (!exchange.ok) return errorResponse(exchange.error, this.headers)
@@ -103,6 +103,8 @@ class Call<Body, Ask> implements RunningRequest {
       if (this.request.signal.aborted) return errorResponse({ kind: "client_gone", message: "" }, this.headers)
       this.room.running.add(this)
       leaves = false
+      // The engine may think for longer than a connection may stay silent.
+      this.entry.silence(0)
       return lowered.value.stream
         ? this.stream(lowered.value, exchange.value)
         : await this.whole(lowered.value, exchange.value)
@@ -273,6 +275,7 @@ class Call<Body, Ask> implements RunningRequest {
     const { room } = this
     room.running.delete(this)
     room.admission.leave()
+    this.entry.silence(null)
     const endedAt = room.generate.now()
     for (const fold of this.folds) {
       const usage = fold.outcome?.usage ?? fold.failure?.usage ?? null
@@ -290,7 +293,8 @@ class Call<Body, Ask> implements RunningRequest {
   }
 
   private summary(): string {
-    const finishes = this.folds.map((fold) => fold.outcome?.finish ?? fold.failure?.error.kind ?? "client_gone")
+    const other = this.generation?.refused?.kind ?? "client_gone"
+    const finishes = this.folds.map((fold) => fold.outcome?.finish ?? fold.failure?.error.kind ?? other)
     const tokens = this.folds.reduce((sum, fold) => sum + (fold.outcome?.usage.outputTokens ?? 0), 0)
     return `${tokens} tokens, ${[...new Set(finishes)].join(" ")}`
   }

@@ -38,6 +38,8 @@ export interface Choice {
  */
 export class Generation {
   private readonly running = new Map<Sequence, EngineSequence>()
+  /** Why the engine would not have one of the choices. */
+  refused: EngineError | null = null
   private left = 0
   private over = false
   private readonly onEnded: () => void
@@ -59,6 +61,7 @@ export class Generation {
       const sequence = this.sequence(room, request, sink, reading)
       const submitted = room.engine.submit(request, sequence)
       if (!submitted.ok) {
+        this.refused = submitted.error
         this.abort()
         return submitted.error
       }

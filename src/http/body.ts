@@ -7,6 +7,7 @@ export type BodyFailure =
   | { readonly kind: "not_json_content_type"; readonly message: string }
   | { readonly kind: "body_too_large"; readonly message: string; readonly bodyBytesMax: number }
   | { readonly kind: "body_not_utf8"; readonly message: string }
+  | { readonly kind: "body_too_slow"; readonly message: string }
   | { readonly kind: "client_gone"; readonly message: string }
   | JsonFailure
 
@@ -14,6 +15,8 @@ export type BodyFailure =
 export interface BodyLimits {
   readonly bodyBytesMax: number
   readonly jsonDepthMax: number
+  /** From the headers to the last byte. */
+  readonly bodySecondsMax: number
 }
 
 /** A byte order mark in front is dropped, as the Python front end's JSON reader does. */
@@ -28,7 +31,7 @@ export async function readJsonBody(request: Request, limits: BodyLimits): Promis
   if (!isJson(request.headers.get("content-type"))) {
     return err({ kind: "not_json_content_type", message: "only the content type application/json is taken" })
   }
-  const bytes = await readBytes(request, limits.bodyBytesMax)
+  const bytes = await inTime(readBytes(request, limits.bodyBytesMax), limits.bodySecondsMax)
   if (!bytes.ok) return bytes
   const text = decodeStrictly(bytes.value)
   if (text === null) return err({ kind: "body_not_utf8", message: "the body is not valid UTF-8" })
@@ -40,6 +43,20 @@ function isJson(contentType: string | null): boolean {
   if (contentType === null) return false
   const end = contentType.indexOf(";")
   return (end === -1 ? contentType : contentType.slice(0, end)).trim().toLowerCase() === "application/json"
+}
+
+/** A client that sends a byte now and then keeps its connection alive, but not for ever. */
+async function inTime(
+  reading: Promise<Result<Uint8Array, BodyFailure>>,
+  secondsMax: number,
+): Promise<Result<Uint8Array, BodyFailure>> {
+  const { promise, resolve } = Promise.withResolvers<Result<Uint8Array, BodyFailure>>()
+  const late: BodyFailure = { kind: "body_too_slow", message: `the body did not come within ${secondsMax} seconds` }
+  const timer = setTimeout(() => resolve(err(late)), secondsMax * 1_000)
+  reading.then(resolve)
+  const read = await promise
+  clearTimeout(timer)
+  return read
 }
 
 async function readBytes(request: Request, bodyBytesMax: number): Promise<Result<Uint8Array, BodyFailure>> {

@@ -16,7 +16,8 @@ export type PrepareFailure =
   | TemplateRefused
   | EncodeFailure
   | { readonly kind: "no_chat_template" }
-  | { readonly kind: "text_too_long"; readonly textBytes: number; readonly contextTokensMax: number }
+  | { readonly kind: "text_too_long"; readonly textBytes: number; readonly textBytesMax: number }
+  /** `promptTokens` may be where counting stopped. */
   | { readonly kind: "prompt_too_long"; readonly promptTokens: number; readonly contextTokensMax: number }
   | { readonly kind: "prompt_empty"; readonly param: string }
   | { readonly kind: "token_out_of_vocabulary"; readonly tokenId: number; readonly param: string }
@@ -34,8 +35,12 @@ export interface PromptSetting extends TemplateSetting {
   readonly contextTokensMax: number
 }
 
-/** A text to be truncated may be this long in any case: cutting is what the client asked for. */
-const truncatedTextBytesMin = 8 * 1024 * 1024
+/**
+ * Bytes of text for each token of the window that are encoded when all ids are wanted (truncation, /tokenize): four
+ * times what most texts have. And a length that is always taken.
+ */
+const wholeTextBytesPerToken = 16
+const wholeTextBytesMin = 1024 * 1024
 
 /** Templates that requests brought along, kept compiled. */
 const requestTemplatesMax = 16
@@ -86,11 +91,16 @@ export class Preparer {
     if (!text.ok) return text
     const { tokenizer, contextTokensMax } = this.setting
     // No tokenizer makes fewer tokens than this, so what cannot fit is refused before it costs time.
-    const fitting = contextTokensMax * tokenizer.tokenBytesMax
-    const textBytesMax = truncation === null ? fitting : Math.max(fitting, truncatedTextBytesMin)
+    const textBytesMax =
+      truncation === null
+        ? contextTokensMax * tokenizer.tokenBytesMax
+        : Math.max(contextTokensMax * wholeTextBytesPerToken, wholeTextBytesMin)
     const textBytes = Buffer.byteLength(text.value)
-    if (textBytes > textBytesMax) return err({ kind: "text_too_long", textBytes, contextTokensMax })
-    const tokenIds = tokenizer.encode(text.value, { addSpecialTokens: input.addSpecialTokens })
+    if (textBytes > textBytesMax) return err({ kind: "text_too_long", textBytes, textBytesMax })
+    const tokenIds = tokenizer.encode(text.value, {
+      addSpecialTokens: input.addSpecialTokens,
+      ...(truncation === null && { tokensMax: contextTokensMax }),
+    })
     return tokenIds.ok ? ok({ tokenIds: tokenIds.value, text: text.value }) : tokenIds
   }
 

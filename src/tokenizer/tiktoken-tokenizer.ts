@@ -22,6 +22,12 @@ export interface ExtraTokens {
 /** A run without (or of only) white space longer than this may hold one piece that npm tiktoken takes quadratic time for. */
 const runUnitsMax = 256
 
+/** Texts that are longer than this for each token that may come are most likely too long: worth counting along. */
+const likelyTokenUnits = 8
+
+/** The longest piece that is merged: a second of work. No text that a model could use has a longer one. */
+const pieceUnitsMax = 1024 * 1024
+
 /** Unicode White_Space, which is what `\s` means to the reference's regex engine; JavaScript's lacks U+0085 and has U+FEFF. */
 const whiteSpace = "\\t\\n\\v\\f\\r \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000"
 
@@ -67,10 +73,11 @@ export class TiktokenTokenizer implements Tokenizer, TokenBytes {
     this.extraPattern = spellings.length === 0 ? null : new RegExp(`(${spellings.join("|")})`, "u")
   }
 
-  encode(text: string, _options: EncodeOptions): Result<Uint32Array, EncodeFailure> {
+  encode(text: string, { tokensMax = Infinity }: EncodeOptions): Result<Uint32Array, EncodeFailure> {
     const wellFormed = text.toWellFormed()
     try {
-      return ok(hasLongRun(wellFormed) ? this.encodeLong(wellFormed) : this.encoding.encode(wellFormed, "all", []))
+      const byPiece = text.length > tokensMax * likelyTokenUnits || hasLongRun(wellFormed)
+      return byPiece ? this.encodeLong(wellFormed, tokensMax) : ok(this.encoding.encode(wellFormed, "all", []))
     } catch (cause) {
       return err({ kind: "encode_failed", message: `the text cannot be tokenized: ${String(cause)}` })
     }
@@ -127,31 +134,40 @@ export class TiktokenTokenizer implements Tokenizer, TokenBytes {
     }
   }
 
-  private encodeLong(text: string): Uint32Array {
+  private encodeLong(text: string, tokensMax: number): Result<Uint32Array, EncodeFailure> {
     const ids: number[] = []
     const parts = this.extraPattern === null ? [text] : text.split(this.extraPattern)
     for (const part of parts) {
       const extra = this.extraIds.get(part)
       if (extra !== undefined) ids.push(extra)
-      else this.encodeOrdinaryLong(part, ids)
+      else {
+        const failure = this.encodeOrdinaryLong(part, ids, tokensMax)
+        if (failure !== null) return err(failure)
+      }
+      if (ids.length > tokensMax) break
     }
-    return Uint32Array.from(ids)
+    return ok(Uint32Array.from(ids))
   }
 
   /**
    * Splits as the package would and merges every piece here. Short stretches cannot be handed back to the package:
    * where a text ends changes how the white space before it splits.
    */
-  private encodeOrdinaryLong(text: string, ids: number[]): void {
+  private encodeOrdinaryLong(text: string, ids: number[], tokensMax: number): EncodeFailure | null {
     const ranks = this.rankMap()
     const rankOf = (bytes: string): number | undefined => ranks.get(bytes)
     this.splitPattern.lastIndex = 0
     for (let match = this.splitPattern.exec(text); match !== null; match = this.splitPattern.exec(text)) {
+      if (match[0].length > pieceUnitsMax) {
+        return { kind: "encode_failed", message: `the text has more than ${pieceUnitsMax} characters without a break` }
+      }
       const bytes = latin1(utf8.encode(match[0]))
       const whole = ranks.get(bytes)
       if (whole !== undefined) ids.push(whole)
       else mergeBytes(bytes, rankOf, ids)
+      if (ids.length > tokensMax) return null
     }
+    return null
   }
 
   private rankMap(): Map<string, number> {

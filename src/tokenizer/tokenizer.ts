@@ -9,6 +9,8 @@ import type { Detokenizer } from "./detokenizer"
 export interface EncodeOptions {
   /** Put BOS and the like where the model's post-processor says. */
   readonly addSpecialTokens: boolean
+  /** The caller refuses more ids than this: encoding may stop as soon as there are more. Default: never. */
+  readonly tokensMax?: number
 }
 
 /** A text that this tokenizer will not take. */

@@ -1,20 +1,18 @@
 /** What comes from outside may be anything: the right status and envelope, in bounded time, and the server serves on. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { once } from "node:events"
 import { connect } from "node:net"
+import { defaultConfig } from "../../src/config"
 import { startTestServer, type TestServer, until } from "../support/test-server"
 
 let server: TestServer
 beforeAll(async () => {
   server = await startTestServer({
-    config: { limits: { ...(await limits()), bodyBytesMax: 32 * 1024 * 1024 } },
+    config: { limits: { ...defaultConfig.limits, bodyBytesMax: 32 * 1024 * 1024 } },
     profile: { contextTokensMax: 4096 },
   })
 })
 afterAll(() => server.stop())
-
-async function limits() {
-  return (await import("../../src/config")).defaultConfig.limits
-}
 
 const chatPath = "/v1/chat/completions"
 const chat = (content: unknown, extra: object = {}) => ({ messages: [{ role: "user", content }], ...extra })
@@ -81,9 +79,23 @@ describe("a body", () => {
     socket.write(
       `POST ${chatPath} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n{"mess`,
     )
-    await until(async () => (await server.counts()).inside === 1)
+    await once(socket, "connect")
     socket.destroy()
-    await until(async () => (await server.counts()).inside === 0)
+    await until(() => server.log.some((line) => line.startsWith(`POST ${chatPath} 499 `)))
+  })
+
+  test("must come in time, and keeps nobody else out while it does not", async () => {
+    const limits = { ...defaultConfig.limits, bodySecondsMax: 0.2, concurrentRequestsMax: 1 }
+    const strict = await startTestServer({ config: { limits } })
+    const socket = connect(Number(new URL(strict.url).port), "127.0.0.1")
+    const head = `POST ${chatPath} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n`
+    socket.write(`${head}{`)
+    await once(socket, "connect")
+    expect((await strict.post(chatPath, chat("Hi"))).status).toBe(200)
+    const [reply] = await once(socket, "data")
+    expect(String(reply)).toStartWith("HTTP/1.1 408 ")
+    socket.destroy()
+    await strict.stop()
   })
 
   test("may hold lone surrogates: they reach the model as U+FFFD", async () => {
@@ -100,6 +112,25 @@ describe("a body", () => {
     expect(reply.status).toBe(200)
     expect(Reflect.get({}, "model")).toBeUndefined()
   })
+})
+
+test("a mismatch inside of an optional field is told by its path", async () => {
+  const wrong: [object, string][] = [
+    [{ tools: [{ type: "function" }] }, "tools.0.function: field required"],
+    [{ reasoning_effort: "x" }, "reasoning_effort: expected "],
+    [{ logit_bias: { "1": "a" } }, 'logit_bias.1: expected a number, got "a"'],
+    [{ stream_options: { include_usage: "x" } }, "stream_options.include_usage: expected true or false or null"],
+    [{ stop: ["a", 1] }, "stop.1: expected a string, got 1"],
+    [{ stop_token_ids: ["1"] }, "stop_token_ids.0: expected an integer"],
+    [{ structured_outputs: { regex: 1 } }, "structured_outputs.regex: expected a string or null, got 1"],
+    [{ request_id: "x".repeat(513) }, "request_id: expected a string of at most 512 characters"],
+    [{ messages: [{ role: "assistant", tool_calls: [{}] }] }, "messages.0.tool_calls.0.function: field required"],
+    [{ n: "1", top_p: "2" }, "n: expected an integer"],
+  ]
+  for (const [extra, message] of wrong) {
+    const reply = await server.post(chatPath, chat("Hi", extra))
+    expect(reply.json.error.message).toContain(message)
+  }
 })
 
 describe("messages", () => {
@@ -146,6 +177,19 @@ describe("messages", () => {
       [chat("x", { response_format: { type: "json_schema" } }), "response_format"],
       [chat("x", { truncate_prompt_tokens: 4097 }), "truncate_prompt_tokens"],
       [chat("x", { mm_processor_kwargs: { a: 1 } }), "mm_processor_kwargs"],
+      [chat("x", { max_tokens: 2 ** 40 }), "max_tokens"],
+      [chat("x", { stop: "x".repeat(20_000) }), "stop"],
+      [chat("x", { logprobs: true, logprob_token_ids: Array.from({ length: 21 }, (_, i) => i) }), "logprob_token_ids"],
+      [chat("x", { structured_outputs: { json: 5 } }), "structured_outputs"],
+      [chat("x", { structured_outputs: { structural_tag: 3 } }), "structured_outputs"],
+      [
+        chat("x", { response_format: { type: "json_schema", json_schema: { name: 5, schema: {} } } }),
+        "response_format",
+      ],
+      [chat("x", { response_format: { type: "json_schema", json_schema: { schema: [] } } }), "response_format"],
+      [chat("x", { repetition_detection: { max_pattern_size: -5 } }), "repetition_detection"],
+      [chat("x", { repetition_detection: { max_pattern_size: 3, min_count: 0 } }), "repetition_detection"],
+      [chat("x", { tools: [{ type: "function", function: { name: "" } }] }), "tools"],
       [chat("x", { add_generation_prompt: true, continue_final_message: true }), "continue_final_message"],
     ]
     for (const [body, param] of wrong) {
@@ -200,6 +244,8 @@ describe("a prompt", () => {
     for (const prompt of [[99_999_999], [-1], [[1], [99_999_999]]]) {
       expect(await refusal("/v1/completions", { prompt })).toMatchObject({ status: 400, type: "BadRequestError" })
     }
+    const choices = { prompt: ["x", "y"], n: 9_000 }
+    expect(await refusal("/v1/completions", choices)).toMatchObject({ status: 400, param: "n" })
     const many = Array.from({ length: 1_025 }, () => "x")
     expect(await refusal("/v1/completions", { prompt: many })).toMatchObject({ status: 400, param: "prompt" })
   })
@@ -230,6 +276,11 @@ describe("a route", () => {
     const continued = await server.post("/v1/responses", { input: "Hi", previous_response_id: "resp_1" })
     expect([continued.status, continued.json.error]).toMatchObject([404, notFound])
   })
+})
+
+test("a client's id makes no lines of its own in the log", async () => {
+  await server.post(chatPath, chat("Hi", { request_id: "x\nFAKE \u001b[31mred" }))
+  expect(server.log.at(-1)).toContain("x\\u000aFAKE \\u001b[31mred")
 })
 
 test("after all of this the server serves on", async () => {

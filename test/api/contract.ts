@@ -254,6 +254,11 @@ export function endpointContract(name: string, driver: EndpointDriver): void {
       })
     })
 
+    test("says in the log why the engine would not have a request", async () => {
+      await post({ sim_unknown: 1 }, { request_id: "refused" })
+      expect(server.log.at(-1)).toMatch(/-?refused, 0 tokens, engine_validation$/)
+    })
+
     test("fails everything that runs when the engine dies, and serves again once it is back", async () => {
       const slow = post({ sim_text: "word ".repeat(100), sim_step_ms: 5 })
       await until(async () => (await server.counts()).running === 1)

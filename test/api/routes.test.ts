@@ -1,5 +1,7 @@
 /** What stands around generation: keys, CORS, state routes, logs, metrics, docs, limits, shutdown. */
 import { describe, expect, test } from "bun:test"
+import { once } from "node:events"
+import { connect } from "node:net"
 import { defaultConfig } from "../../src/config"
 import { startTestServer, type TestServer, type TestServerOptions, until } from "../support/test-server"
 
@@ -36,6 +38,52 @@ describe("an API key", () => {
         expect((await server.get(path)).status).toBe(200)
       }
       expect((await server.post("/tokenize", { prompt: "x" })).status).toBe(200)
+    })
+  })
+})
+
+describe("a request line without a usable host", () => {
+  /** Sends raw bytes; gives the status line. */
+  async function status(server: TestServer, head: string): Promise<string> {
+    const socket = connect(Number(new URL(server.url).port), "127.0.0.1")
+    socket.write(`${head}\r\n\r\n`)
+    const [reply] = await once(socket, "data")
+    socket.destroy()
+    return String(reply).split("\r\n")[0]!
+  }
+  const hosts = [
+    "Host: a b",
+    "Host: a/",
+    "Host: ",
+    "Host: a@b",
+    "Host: <x>",
+    "Host: a?",
+    "Host: a#",
+    "Host: \\",
+    "Host: é",
+  ]
+
+  test("does not get around the key", async () => {
+    await using({ config: { apiKeys: ["k"] } }, async (server) => {
+      for (const host of hosts) {
+        for (const path of ["/v1/models", "/v1/responses/x", "//v1/models", "/v1/nothing"]) {
+          const line = await status(server, `GET ${path} HTTP/1.1\r\n${host}`)
+          expect([host, path, line]).toEqual([host, path, expect.stringMatching(/ (400|401|404) /)])
+          if (!path.startsWith("//")) expect(line).not.toContain(" 404 ")
+        }
+      }
+      expect(await status(server, "GET /v1/models HTTP/1.0")).toContain(" 401 ")
+      expect(await status(server, "GET /v1/models HTTP/1.0\r\nAuthorization: Bearer k")).toContain(" 200 ")
+    })
+  })
+
+  test("reaches the routes, with a prefix too", async () => {
+    await using({ config: { rootPath: "/api" } }, async (server) => {
+      for (const path of ["/version", "/v1/models", "/api/v1/models", "/api/version?x=1"]) {
+        expect([path, await status(server, `GET ${path} HTTP/1.0`)]).toEqual([path, "HTTP/1.1 200 OK"])
+      }
+      expect(await status(server, "GET /v1/models HTTP/1.1\r\nHost: x")).toContain(" 200 ")
+      expect(server.log.filter((line) => line.includes("error"))).toEqual([])
     })
   })
 })
@@ -184,6 +232,9 @@ describe("metrics and logs", () => {
       const reply = await server.post(chatPath, chat(), { "x-request-id": "abc" })
       expect(reply.headers.get("x-request-id")).toBe("abc")
       expect((await server.get("/version")).headers.get("x-request-id")).toMatch(/^[0-9a-f]{32}$/)
+      expect((await server.get("/version", { "x-request-id": "" })).headers.get("x-request-id")).toMatch(
+        /^[0-9a-f]{32}$/,
+      )
     })
     await using({}, async (server) => {
       expect((await server.get("/version", { "x-request-id": "abc" })).headers.get("x-request-id")).toBeNull()

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { type BodyFailure, readJsonBody } from "../../src/http/body"
 
-const limits = { bodyBytesMax: 1_000, jsonDepthMax: 8 }
+const limits = { bodyBytesMax: 1_000, jsonDepthMax: 8, bodySecondsMax: 30 }
 let server: Bun.Server<undefined>
 const failures: BodyFailure["kind"][] = []
 

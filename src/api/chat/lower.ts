@@ -4,6 +4,7 @@ import { lowerConversation, lowerMessages, mediaKwargsFault, untrustedTemplate }
 import type { LowerContext, Lowered } from "../endpoint"
 import { type InvalidRequest, invalid } from "../errors"
 import {
+  asNumber,
   lowerReplySampling,
   lowerTruncation,
   lowerUsageOptions,
@@ -61,7 +62,7 @@ export function lowerChat(body: ChatBody, context: LowerContext): Result<Lowered
     prompts: [conversation.value],
     choicesPerPrompt: body.n ?? 1,
     sampling: sampling.value,
-    replyTokensMax: body.max_completion_tokens ?? body.max_tokens ?? null,
+    replyTokensMax: asNumber(body.max_completion_tokens ?? body.max_tokens),
     truncation: lowerTruncation(body),
     parsing: { isChat: true, calls: toolChoice.value.kind !== "none" },
     includeReasoning: body.include_reasoning ?? true,
@@ -90,6 +91,7 @@ function chatFault(body: ChatBody, context: LowerContext): InvalidRequest | null
   if (body.tools?.length === 0) {
     return invalid("tools", "`tools` must not be an empty array: give at least one tool or leave the field out.")
   }
+  if (body.tools?.some((tool) => tool.function.name === "")) return invalid("tools", "a function needs a name.")
   const top = body.top_logprobs ?? 0
   if (top < -1) return invalid("top_logprobs", `top_logprobs must be -1 or at least 0, got ${top}.`)
   if (top !== 0 && body.logprobs !== true) {

@@ -3,15 +3,15 @@ import { type Static, Type } from "@sinclair/typebox"
 import { conversationFields, reasoningEffort } from "../conversation"
 import { replyFields } from "../reply-fields"
 import { samplingFields } from "../sampling"
-import { int32, jsonObject, optional } from "../schema"
+import { int32, int64, jsonObject, optional } from "../schema"
 
 /** The body. */
 export const chatSchema = Type.Object({
   ...samplingFields,
   ...replyFields,
   ...conversationFields,
-  max_tokens: optional(int32, "Superseded by max_completion_tokens"),
-  max_completion_tokens: optional(int32, "Tokens of the reply; default: whatever fits"),
+  max_tokens: optional(int64, "Superseded by max_completion_tokens"),
+  max_completion_tokens: optional(int64, "Tokens of the reply; default: whatever fits"),
   logprobs: optional(Type.Boolean()),
   top_logprobs: optional(int32),
   tool_choice: optional(Type.Union([Type.String(), jsonObject]), "none, auto, required, or one function by name"),

@@ -3,6 +3,7 @@ import { err, ok, type Result } from "../../result"
 import type { LowerContext, Lowered } from "../endpoint"
 import { type InvalidRequest, invalid } from "../errors"
 import {
+  asNumber,
   lowerReplySampling,
   lowerTruncation,
   lowerUsageOptions,
@@ -47,7 +48,7 @@ export function lowerCompletion(
   if (!sampling.ok) return sampling
   const usage = lowerUsageOptions(body, context)
   const returnTokenIds = body.return_token_ids ?? false
-  const asked = body.max_tokens ?? replyTokensDefault
+  const asked = asNumber(body.max_tokens) ?? replyTokensDefault
   return ok({
     id: `cmpl-${requestId(body.request_id ?? null, context)}`,
     prompts: prompts.value,
@@ -91,6 +92,10 @@ function lowerPrompts(body: CompletionBody, context: LowerContext): Result<Promp
   const list = isIdList(prompt) ? [prompt] : typeof prompt === "string" ? [prompt] : prompt
   if (list.length > completionPromptsMax) {
     return err(invalid("prompt", `prompt has ${list.length} entries; the limit is ${completionPromptsMax}.`))
+  }
+  const { choicesMax } = context.config.limits
+  if (list.length * (body.n ?? 1) > choicesMax) {
+    return err(invalid("n", `prompts × n must be at most ${choicesMax}.`))
   }
   if (list.length === 0 || list.some((each) => each.length === 0)) {
     return err(invalid("prompt", "A prompt must be given, and none may be empty."))

@@ -2,7 +2,7 @@
 import { type Static, Type } from "@sinclair/typebox"
 import { replyFields } from "../reply-fields"
 import { samplingFields } from "../sampling"
-import { anyJson, int32, optional } from "../schema"
+import { anyJson, int32, int64, optional } from "../schema"
 
 /** The body. */
 export const completionSchema = Type.Object({
@@ -13,7 +13,7 @@ export const completionSchema = Type.Object({
     "Text, token ids, or a list of either",
   ),
   prompt_embeds: optional(anyJson),
-  max_tokens: optional(int32, "Tokens of the reply, default 16; 0 only with echo"),
+  max_tokens: optional(int64, "Tokens of the reply, default 16; 0 only with echo"),
   echo: optional(Type.Boolean(), "Repeat the prompt in front of the reply"),
   logprobs: optional(int32, "Alternatives for each token"),
   suffix: optional(Type.String()),

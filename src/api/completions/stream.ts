@@ -128,7 +128,7 @@ class CompletionChoice implements ItemSink {
     const fingerprint =
       finish !== "null" && !ask.includeUsage ? `,"system_fingerprint":${jsonLine(systemFingerprint)}` : ""
     this.write(
-      `${this.textHead}${text},"logprobs":${this.takeLogprobs(prompt.tokenIds)},"finish_reason":${finish},` +
+      `${this.textHead}${text},"logprobs":${this.takeLogprobs(prompt.tokenIds, finish !== "null")},"finish_reason":${finish},` +
         `"stop_reason":${stopReason},"prompt_token_ids":${promptIds},"token_ids":${ids}}]${usage}${fingerprint}}\n\n`,
     )
     this.isFirst = false
@@ -136,7 +136,8 @@ class CompletionChoice implements ItemSink {
     this.shownTokens = fold.tokenIds.length
   }
 
-  private takeLogprobs(promptIds: Uint32Array): string {
+  /** Lists of the tokens since the last chunk; a reply without tokens has its empty lists in the last one. */
+  private takeLogprobs(promptIds: Uint32Array, isLast: boolean): string {
     const { ask } = this.exchange
     if (ask.logprobs === null) return "null"
     const lists = new CompletionLogprobs()
@@ -144,7 +145,8 @@ class CompletionChoice implements ItemSink {
     if (!ask.promptOnly) {
       this.offset = addTokenLogprobs(lists, this.exchange, this.fold, this.shownTokens, this.offset)
     }
-    return lists.tokens.length === 0 ? "null" : jsonLine(lists)
+    const isShown = lists.tokens.length > 0 || (isLast && this.isFirst)
+    return isShown ? jsonLine(lists) : "null"
   }
 }
 

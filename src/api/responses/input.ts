@@ -149,7 +149,11 @@ class ItemReader {
     const { call_id, name } = item
     if (typeof name !== "string" || name === "") return fault(index, "a function_call needs a name.")
     if (typeof call_id !== "string" || call_id === "") return fault(index, "a function_call needs a call_id.")
-    this.assistant().toolCalls.push({ id: call_id, name, arguments: lowerArguments(item.arguments ?? null) })
+    const given = item.arguments ?? null
+    if (given !== null && typeof given !== "string" && !isRecord(given)) {
+      return fault(index, "the arguments of a function_call must be JSON text.")
+    }
+    this.assistant().toolCalls.push({ id: call_id, name, arguments: lowerArguments(given) })
     return null
   }
 

@@ -3,7 +3,7 @@ import { err, ok, type Result } from "../../result"
 import { lowerTemplateKwargs } from "../conversation"
 import type { LowerContext, Lowered } from "../endpoint"
 import { type ApiError, type InvalidRequest, invalid } from "../errors"
-import { requestId, sessionId } from "../reply-fields"
+import { asNumber, requestId, sessionId } from "../reply-fields"
 import { lowerFormat, lowerSampling } from "../sampling"
 import { isRecord } from "../schema"
 import { lowerInput } from "./input"
@@ -59,7 +59,7 @@ export function lowerResponse(body: ResponseBody, context: LowerContext): Result
     ],
     choicesPerPrompt: 1,
     sampling: sampling.value,
-    replyTokensMax: body.max_output_tokens ?? null,
+    replyTokensMax: asNumber(body.max_output_tokens),
     truncation: truncation === "auto" ? { tokensMax: -1, side: "left" } : null,
     parsing: { isChat: true, calls: toolChoice.value.kind !== "none" },
     includeReasoning: body.include_reasoning ?? true,

@@ -2,7 +2,7 @@
 import { type Static, Type } from "@sinclair/typebox"
 import { reasoningEffort } from "../conversation"
 import { samplingFields } from "../sampling"
-import { anyJson, int32, jsonObject, optional } from "../schema"
+import { anyJson, int32, int64, jsonObject, optional } from "../schema"
 
 const tool = Type.Object({
   type: Type.String(),
@@ -20,7 +20,7 @@ export const responseSchema = Type.Object({
     description: "A user message, or items: messages, reasoning, function calls and their outputs",
   }),
   instructions: optional(Type.String(), "Becomes the first system message"),
-  max_output_tokens: optional(int32),
+  max_output_tokens: optional(int64),
   max_tool_calls: optional(int32),
   metadata: optional(jsonObject, "At most 16 strings"),
   parallel_tool_calls: optional(Type.Boolean()),
