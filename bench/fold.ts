@@ -104,6 +104,7 @@ function runOnce(ids: Uint32Array, step: number, stop: readonly string[]): Fold 
     showsStopToken: false,
     intervalTokens: 1,
     now: () => 0,
+    countTokens: () => {},
     onEnd: () => {},
     abortEngine: () => {},
   })

@@ -35,7 +35,7 @@ function curlLine(config: Config, profile: ModelProfile, model: string, url: str
     config.uds === null ? url.replace("//0.0.0.0", "//127.0.0.1").replace("//[::]", "//[::1]") : "http://localhost"
   const words = ["curl", `${base}${route}`, "-H 'Content-Type: application/json'"]
   if (config.uds !== null) words.splice(1, 0, `--unix-socket ${shellQuoted(config.uds)}`)
-  if (config.apiKeys.length > 0) words.push('-H "Authorization: Bearer $API_KEY"')
+  if (config.apiKeys.length > 0) words.push('-H "Authorization: Bearer $VLLM_API_KEY"')
   words.push(`-d ${shellQuoted(JSON.stringify(body))}`)
   return words.join(" ")
 }

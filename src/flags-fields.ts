@@ -97,7 +97,8 @@ export function build<Value>(
   return {
     name,
     group,
-    arity: kind.sample === booleanValue.sample ? "switch" : "one",
+    // A switch that is on by default only makes sense with its word.
+    arity: kind.sample === booleanValue.sample && fallback !== true ? "switch" : "one",
     sample: kind.sample,
     help,
     defaultText: defaultText(fallback, words),

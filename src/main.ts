@@ -73,15 +73,14 @@ export async function main(system: System): Promise<number> {
   const { config, hub } = invocation
   drainSeconds = config.shutdownTimeoutSeconds
   for (const warning of invocation.warnings) system.error(`warning: ${warning}`)
-  if (config.model !== null && !invocation.engineGiven) {
-    system.error(`warning: no --engine given: answers are simulated, not computed by ${config.model}`)
-  }
-
   const profile = await findProfile(config, hub, system.error)
   if (!profile.ok) return refuse(system, profile.error)
   const started = await system.startServer(config, profile.value, system.out)
   if (!started.ok) return refuse(system, started.error)
   server = started.value
+  if (config.model !== null && !invocation.engineGiven) {
+    system.error(`warning: no --engine given: answers are simulated, not computed by ${config.model}`)
+  }
   for (const line of bannerLines(config, profile.value, server)) system.out(line)
   await server.drained
   return 0

@@ -24,9 +24,10 @@ const mayImport: { readonly [room: string]: readonly string[] } = {
   api: ["ir", "config", "http", "prompt", "generate"],
 }
 
-/** What a root must never reach, even through others: the GPU-less role holds no engine. */
-const unreachable: { readonly [root: string]: readonly string[] } = {
-  "renderer.ts": ["engine/"],
+/** What a file must never reach, even through others: only the root chooses an engine. */
+const unreachable: { readonly [file: string]: readonly string[] } = {
+  "api/app.ts": ["engine/"],
+  "generate/generate.ts": ["engine/", "api/", "http/"],
 }
 
 /** The only file that may read argv and the environment; everything else is given what it needs. */
@@ -128,7 +129,7 @@ describe("imports", () => {
     expect(Object.keys(mayImport).filter((room) => reaches(room, room))).toEqual([])
   })
 
-  test("never take a role where it must not go", () => {
+  test("never lead where a file must not go", () => {
     const reached = Object.entries(unreachable).flatMap(([root, prefixes]) =>
       [...reachable(root)]
         .filter((file) => prefixes.some((prefix) => file.startsWith(prefix)))

@@ -102,7 +102,7 @@ describe("serve", () => {
       `serving it's (${folder}), window 512 tokens`,
       "parsers: qwen3 for reasoning, hermes for tool calls",
       "engine simulator: answers are simulated, no model computes them",
-      `try: curl --unix-socket '/tmp/s' http://localhost/p/v1/completions -H 'Content-Type: application/json' -H "Authorization: Bearer $API_KEY" -d '{"model":"it'\\''s","prompt":"Hello","max_tokens":32}'`,
+      `try: curl --unix-socket '/tmp/s' http://localhost/p/v1/completions -H 'Content-Type: application/json' -H "Authorization: Bearer $VLLM_API_KEY" -d '{"model":"it'\\''s","prompt":"Hello","max_tokens":32}'`,
       "listening on http://127.0.0.1:4321",
     ])
     expect((await lines("--engine", "simulator"))[1]).toBe(`serving ${folder} (${folder}), window 512 tokens`)

@@ -288,7 +288,7 @@ function unframed(seen: (text: string) => string): (value: Loose) => Loose {
   return walk
 }
 
-/** Reasoning items and events as those of a message with the same text (RESPONSES.md 9 and 10). */
+/** Reasoning items and events as those of a message with the same text (RESPONSES 9 and 10). */
 function asMessages(value: Loose): Loose {
   if (Array.isArray(value)) return value.map(asMessages)
   if (typeof value !== "object" || value === null) return value

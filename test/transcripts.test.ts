@@ -35,7 +35,9 @@ const otherPrompts: { readonly [name: string]: { readonly tokens: number | null;
 const skipped = Object.keys(notCompared).map((pattern) => new RegExp(`^${pattern.replace("*", ".*")}$`))
 const compared = transcriptNames().filter((name) => !skipped.some((pattern) => pattern.test(name)))
 
-describe.skipIf(!transcriptsExist)("vLLM's own transcripts", () => {
+// Bun reports the hooks of a skipped group as tests without a name, so the group is not declared at all.
+if (!transcriptsExist) test.skip("vLLM's own transcripts", () => {})
+const compareTranscripts = (): void => {
   let server: TestServer
 
   beforeAll(async () => {
@@ -121,7 +123,8 @@ describe.skipIf(!transcriptsExist)("vLLM's own transcripts", () => {
       })
     }
   })
-})
+}
+if (transcriptsExist) describe("vLLM's own transcripts", compareTranscripts)
 
 /** Sends a recorded request; the script's name becomes its token ids, and the engine adds EOS as the recorded one did. */
 function send(server: TestServer, transcript: Transcript, tokensPerStep: number | readonly number[]): Promise<Reply> {

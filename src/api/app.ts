@@ -52,7 +52,7 @@ interface Route {
   readonly handle: Serve
 }
 
-/** Paths that no metrics are kept for (SERVER.md 5). */
+/** Paths that no metrics are kept for (SERVER 5). */
 const uncounted = new Set(["/metrics", "/health", "/load", "/ping", "/version"])
 
 /** Puts the routes together. */
@@ -64,7 +64,7 @@ export function createApp(room: AppRoom): AppFetch {
   for (const route of routes) {
     app.route(route.method, route.path, ({ request }) => answer(route, request, waiting), {
       parse: "none",
-      detail: { summary: route.summary, ...(route.body !== undefined && { requestBody: jsonBody(route.body) }) },
+      detail: describeRoute(route),
     })
   }
   if (room.config.docs) app.use(docs(room.config.rootPath))
@@ -160,10 +160,12 @@ class Gate {
     }
     const preflight = request.method === "OPTIONS" ? room.preflight(request) : null
     if (preflight !== null) return withHeaders(preflight, pending.bareHeaders)
-    // The key is checked outside CORS, so a refusal carries no CORS headers (SERVER.md 4).
+    // The key is checked outside CORS, so a refusal carries no CORS headers (SERVER 4).
     if (!pending.hasKey && request.method !== "OPTIONS" && isGuarded(path, "")) {
       return errorResponse({ kind: "unauthorized" }, pending.bareHeaders)
     }
+    // Relative links on the page would miss.
+    if (path === "/docs/") return Response.redirect(`${room.config.rootPath}/docs`, 308)
     waiting.set(request, pending)
     const response = await fetch(this.routed(request, path, waiting, pending))
     if (pending.handler !== "none") return response
@@ -222,6 +224,43 @@ function withHeaders(response: Response, headers: ReplyHeaders): Response {
   return response
 }
 
+/** A route in the OpenAPI page's terms: its body, its answers, and whether it needs a key. */
+function describeRoute(route: Route): object {
+  const operation = `${route.method.toLowerCase()}${route.path.replaceAll(/[/:](\w)/g, (_, first) => first.toUpperCase())}`
+  const failure = { description: "Failure", content: { "application/json": { schema: errorSchema } } }
+  const isStreamed = route.path.startsWith("/v1/") && route.body !== undefined
+  const success = isStreamed
+    ? { "application/json": { schema: { type: "object" } }, "text/event-stream": { schema: { type: "string" } } }
+    : { "application/json": { schema: { type: "object" } } }
+  return {
+    summary: route.summary,
+    operationId: operation.replaceAll(/[^\w]/g, "_"),
+    tags: [route.path.startsWith("/v1/") ? "models" : "server"],
+    ...(route.body !== undefined && { requestBody: jsonBody(route.body) }),
+    ...(isGuarded(route.path, "") && { security: [{ key: [] }] }),
+    responses: {
+      200: { description: "Success", content: success },
+      ...(isGuarded(route.path, "") && { 401: { description: "Missing or wrong key" } }),
+      ...(route.body !== undefined && { 400: failure, 404: failure, 413: failure, 500: failure, 503: failure }),
+    },
+  }
+}
+
+const errorSchema = {
+  type: "object",
+  properties: {
+    error: {
+      type: "object",
+      properties: {
+        message: { type: "string" },
+        type: { type: "string" },
+        param: { type: ["string", "null"] },
+        code: { type: "integer" },
+      },
+    },
+  },
+}
+
 function jsonBody(schema: TSchema): { required: true; content: { "application/json": { schema: never } } } {
   // TypeBox schemas are JSON schemas; the plugin's types want OpenAPI's own spelling of them.
   return { required: true, content: { "application/json": { schema: schema as never } } }
@@ -248,7 +287,7 @@ function generationRoutes(room: AppRoom): Route[] {
   ]
 }
 
-/** Nothing is stored, so every stored response is unknown (RESPONSES.md 0). */
+/** Nothing is stored, so every stored response is unknown (RESPONSES 0). */
 function storedResponseRoutes(): Route[] {
   const unknown: Serve = async (request, headers) => {
     const id = decodeURIComponentSafely(rawPath(request.url).split("/")[3] ?? "")

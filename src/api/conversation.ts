@@ -1,5 +1,5 @@
 /**
- * Chat messages → `Conversation` (CHAT.md 2). Shared by chat completions and /tokenize; the Responses API brings its
+ * Chat messages → `Conversation` (CHAT 2). Shared by chat completions and /tokenize; the Responses API brings its
  * items into the same shape.
  */
 import { type Static, Type } from "@sinclair/typebox"
@@ -139,7 +139,7 @@ const argumentsDepthMax = 256
 
 /**
  * A call's arguments as the object that templates expect. What a model once wrote must never brick its conversation,
- * so text that is no JSON object becomes `{}` (CHAT.md 2).
+ * so text that is no JSON object becomes `{}` (CHAT 2).
  */
 export function lowerArguments(given: Json): Json {
   if (typeof given !== "string") return given ?? {}
@@ -159,7 +159,7 @@ export function lowerTools(tools: Static<typeof chatTools>): FunctionTool[] {
 
 /**
  * Template variables of a request: server defaults, then the request's, then what follows from the effort. `null` and
- * `"auto"` never override. Source: RESPONSES.md 3, RENDER.md 4.
+ * `"auto"` never override. Source: RESPONSES 3, RENDER 4.
  */
 export function lowerTemplateKwargs(
   asked: { readonly [name: string]: Json } | null,

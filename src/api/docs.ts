@@ -25,6 +25,8 @@ export function docs(rootPath: string): AnyElysia {
       swagger: {
         theme: `${rootPath}/docs/swagger-ui.css`,
         cdn: `${rootPath}/docs/swagger-ui-bundle.js`,
+        // The page would otherwise ask a validator on the internet for a badge.
+        validatorUrl: "none",
         autoDarkMode: false,
       },
       documentation: {
@@ -33,6 +35,7 @@ export function docs(rootPath: string): AnyElysia {
           version,
           description: "OpenAI-compatible serving front end for inference engines",
         },
+        components: { securitySchemes: { key: { type: "http", scheme: "bearer" } } },
       },
     }),
   )

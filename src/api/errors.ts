@@ -1,5 +1,5 @@
 /**
- * Every failure that a client can see → HTTP status and OpenAI error body. The only such table (CHAT.md 8).
+ * Every failure that a client can see → HTTP status and OpenAI error body. The only such table (CHAT 8).
  */
 import type { BodyFailure } from "../http/body"
 import type { EngineError } from "../ir/engine"
@@ -134,6 +134,8 @@ export function errorBody(error: ApiError): ErrorBody {
         param: null,
         code: 503,
       }
+    case "shutting_down":
+      return { message: "The server is shutting down", type: "ServiceUnavailableError", param: null, code: 503 }
     case "engine_dead":
     case "engine_failed":
     case "engine_disconnected":
@@ -150,7 +152,7 @@ function unknownKind(error: never): ErrorBody {
   return internalError
 }
 
-/** The error as an HTTP reply. A missing key has a body of its own shape (SERVER.md 4). */
+/** The error as an HTTP reply. A missing key has a body of its own shape (SERVER 4). */
 export function errorResponse(error: ApiError, headers: { readonly [name: string]: string } = {}): Response {
   const body = errorBody(error)
   if (error.kind === "unauthorized") return Response.json({ error: "Unauthorized" }, { status: 401, headers })

@@ -1,4 +1,4 @@
-/** Logprobs as chat, completions and Responses show them (CHAT.md 5). */
+/** Logprobs as chat, completions and Responses show them (CHAT 5). */
 import type { PositionLogprobs } from "./fold"
 
 /** How tokens are printed: as text, or as `token_id:N`. */

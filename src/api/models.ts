@@ -1,6 +1,6 @@
 import type { ModelFacts } from "./endpoint"
 
-/** GET /v1/models: one card for each served name (SERVER.md 3). */
+/** GET /v1/models: one card for each served name (SERVER 3). */
 export function listModels(facts: ModelFacts, newId: () => string, unixTime: () => number): object {
   return {
     object: "list",

@@ -1,5 +1,5 @@
 /**
- * Fields that chat and completions share beside sampling: their schemas and their rules (CHAT.md 1).
+ * Fields that chat and completions share beside sampling: their schemas and their rules (CHAT 1).
  */
 import { type Static, Type } from "@sinclair/typebox"
 import type { SamplingParams } from "../ir/sampling"
@@ -37,7 +37,7 @@ export function requestId(asked: string | null, context: LowerContext): string {
 
 const requestIdUnitsMax = 512
 
-/** Body, then header, then `vllm_xargs`; empty strings count as absent (RESPONSES.md 1). */
+/** Body, then header, then `vllm_xargs`; empty strings count as absent (RESPONSES 1). */
 export function sessionId(asked: string | null, context: LowerContext): string | null {
   return asked || context.headers.get("x-session-id") || null
 }

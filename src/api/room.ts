@@ -15,7 +15,7 @@ export type ParserChoice = ReadingOptions["parser"]
 
 /** One choice that ended, for the metrics. */
 export interface ChoiceRecord {
-  /** `null` = the client went away or the choice failed. */
+  /** `abort` when the client went away, `error` when the choice failed; null = the engine would not have it. */
   readonly finish: FinishReason | null
   readonly usage: ChoiceUsage
   readonly timing: ChoiceTiming
@@ -25,6 +25,8 @@ export interface ChoiceRecord {
 export interface RequestObserver {
   /** A request reached the engine: its choices and the tokens each may have. */
   started(choices: number, replyTokensMax: number): void
+  /** New tokens, as they come; prompt tokens once, with the first of a choice. */
+  tokens(promptTokens: number, outputTokens: number): void
   /** A choice ended; `startedAt` and `endedAt` are seconds on `ServeRoom.generate.now`'s clock. */
   choiceEnded(record: ChoiceRecord, startedAt: number, endedAt: number): void
 }

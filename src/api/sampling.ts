@@ -1,6 +1,6 @@
 /**
  * The sampling fields that all generation APIs share: their schemas, and how they become effective `SamplingParams`.
- * Rules: CHAT.md 1 (ranges, defaults, order of precedence), RESPONSES.md 1 and 5.
+ * Rules: CHAT 1 (ranges, defaults, order of precedence), RESPONSES 1 and 5.
  */
 import { type Static, Type } from "@sinclair/typebox"
 import type { Json } from "../ir/conversation"

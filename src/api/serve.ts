@@ -6,7 +6,7 @@ import type { TSchema } from "@sinclair/typebox"
 import { type Choice, Generation, type ReadingOptions } from "../generate/generate"
 import { readJsonBody } from "../http/body"
 import { type SseWriter, sseResponse } from "../http/sse"
-import type { EngineError } from "../ir/engine"
+import type { EngineError, FinishReason } from "../ir/engine"
 import type { GenerateRequest } from "../ir/generate-request"
 import type { ItemSink } from "../ir/item-event"
 import type { Prepared } from "../prompt/prepare"
@@ -116,7 +116,7 @@ class Call<Body, Ask> implements RunningRequest {
   /** Ends the request with an error that the client sees. */
   shutDown(): void {
     if (this.generation === null || this.generation.isOver) return
-    const error: EngineError = { kind: "engine_retryable", message: "the server is shutting down" }
+    const error: EngineError = { kind: "shutting_down", message: "the server is being stopped" }
     this.failSinks(error)
     this.generation.abort()
   }
@@ -277,14 +277,10 @@ class Call<Body, Ask> implements RunningRequest {
     room.admission.leave()
     this.entry.silence(null)
     const endedAt = room.generate.now()
-    for (const fold of this.folds) {
-      const usage = fold.outcome?.usage ?? fold.failure?.usage ?? null
-      const timing = fold.outcome?.timing ?? unknownTiming
-      room.observer.choiceEnded(
-        { finish: fold.outcome?.finish ?? null, usage: usage ?? noUsage, timing },
-        this.startedAt,
-        endedAt,
-      )
+    for (const [index, fold] of this.folds.entries()) {
+      const progress = this.generation?.progress(index) ?? nothingDone
+      const record = { finish: this.finishOf(fold), ...progress }
+      room.observer.choiceEnded(record, this.startedAt, endedAt)
     }
     this.entry.note = this.summary()
     this.logOutputs()
@@ -292,10 +288,18 @@ class Call<Body, Ask> implements RunningRequest {
     if (this.entry.deferred) this.entry.end(200)
   }
 
+  /** How a choice ended, in the metrics' words. */
+  private finishOf(fold: Fold): FinishReason | null {
+    if (fold.outcome !== null) return fold.outcome.finish
+    if (fold.failure !== null) return "error"
+    return this.generation?.refused == null ? "abort" : null
+  }
+
   private summary(): string {
     const other = this.generation?.refused?.kind ?? "client_gone"
     const finishes = this.folds.map((fold) => fold.outcome?.finish ?? fold.failure?.error.kind ?? other)
-    const tokens = this.folds.reduce((sum, fold) => sum + (fold.outcome?.usage.outputTokens ?? 0), 0)
+    let tokens = 0
+    for (const index of this.folds.keys()) tokens += this.generation?.progress(index)?.usage.outputTokens ?? 0
     return `${tokens} tokens, ${[...new Set(finishes)].join(" ")}`
   }
 
@@ -328,8 +332,11 @@ class Call<Body, Ask> implements RunningRequest {
   }
 }
 
-const noUsage = { promptTokens: 0, outputTokens: 0, reasoningTokens: 0, cachedTokens: 0, cacheWriteTokens: 0 }
-const unknownTiming = { queuedAt: -1, scheduledAt: -1, firstTokenAt: -1, lastTokenAt: -1 }
+/** A choice that was never submitted. */
+const nothingDone = {
+  usage: { promptTokens: 0, outputTokens: 0, reasoningTokens: 0, cachedTokens: 0, cacheWriteTokens: 0 },
+  timing: { queuedAt: -1, scheduledAt: -1, firstTokenAt: -1, lastTokenAt: -1 },
+}
 
 function makeFolds<Ask>(exchange: Exchange<Ask>): Fold[] {
   return Array.from({ length: exchange.prompts.length * exchange.choicesPerPrompt }, () => new Fold())

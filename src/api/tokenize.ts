@@ -1,4 +1,4 @@
-/** POST /tokenize and /detokenize (SERVER.md 3). */
+/** POST /tokenize and /detokenize (SERVER 3). */
 import { type Static, Type } from "@sinclair/typebox"
 import type { PromptInput } from "../ir/conversation"
 import type { Preparer } from "../prompt/prepare"

@@ -1,4 +1,4 @@
-/** Token counts and timings as the chat and completions APIs show them (CHAT.md 3, RESPONSES.md 8). */
+/** Token counts and timings as the chat and completions APIs show them (CHAT 3, RESPONSES 8). */
 import type { ChoiceUsage, Outcome } from "../ir/item-event"
 import type { Exchange } from "./endpoint"
 import type { Fold } from "./fold"
@@ -49,7 +49,7 @@ export function usageBody<Ask>(exchange: Exchange<Ask>, folds: readonly Fold[], 
   }
 }
 
-/** Usage as a stream's last chunk has it: without what is null (CHAT.md 7). */
+/** Usage as a stream's last chunk has it: without what is null (CHAT 7). */
 export function usageChunk(usage: UsageBody): object {
   const { prompt_tokens_details: details, completion_tokens_details, ...counts } = usage
   return {

@@ -64,7 +64,7 @@ export class SimulatedSequence implements EngineSequence {
     this.onAbort = parts.onAbort
     const { sampling, eosTokenIds } = parts.request
     this.eosTokenId = sampling.ignoreEos ? -1 : (eosTokenIds[0] ?? -1)
-    // The real engine knows one EOS; further ones are stop ids to it and are reported by their id (ENGINE_PROTOCOL.md 5).
+    // The real engine knows one EOS; further ones are stop ids to it and are reported by their id (ENGINE_PROTOCOL 5).
     this.stopTokenIds = new Set([...sampling.stopTokenIds, ...(sampling.ignoreEos ? [] : eosTokenIds.slice(1))])
     this.loops = sampling.ignoreEos && parts.script.finish === Finish.stop
   }

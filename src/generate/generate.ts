@@ -1,6 +1,6 @@
 import type { Engine, EngineError, EngineSequence } from "../ir/engine"
 import type { GenerateRequest } from "../ir/generate-request"
-import type { ItemSink } from "../ir/item-event"
+import type { ChoiceTiming, ChoiceUsage, ItemSink } from "../ir/item-event"
 import type { ParserFactory } from "../parser/parser"
 import type { Tokenizer } from "../tokenizer/tokenizer"
 import { type ItemIds, type ItemOptions, Items } from "./items"
@@ -14,6 +14,8 @@ export interface GenerateRoom {
   readonly ids: ItemIds
   /** Seconds on a monotonic clock. */
   readonly now: () => number
+  /** Told of new tokens as they come. */
+  readonly countTokens: (promptTokens: number, outputTokens: number) => void
 }
 
 /** How the output of one request is read. The same for all its choices. */
@@ -38,6 +40,7 @@ export interface Choice {
  */
 export class Generation {
   private readonly running = new Map<Sequence, EngineSequence>()
+  private readonly sequences: Sequence[] = []
   /** Why the engine would not have one of the choices. */
   refused: EngineError | null = null
   private left = 0
@@ -54,11 +57,18 @@ export class Generation {
     return this.over
   }
 
+  /** Counts and moments of a choice so far; null when it was never submitted. */
+  progress(choice: number): { readonly usage: ChoiceUsage; readonly timing: ChoiceTiming } | null {
+    const sequence = this.sequences[choice]
+    return sequence === undefined ? null : { usage: sequence.usage(), timing: sequence.timing() }
+  }
+
   /** Starts the choices, or says why the engine will not have one of them. No sink is called before this returns. */
   start(room: GenerateRoom, choices: readonly Choice[], reading: ReadingOptions): EngineError | null {
     this.left = choices.length
     for (const { request, sink } of choices) {
       const sequence = this.sequence(room, request, sink, reading)
+      this.sequences.push(sequence)
       const submitted = room.engine.submit(request, sequence)
       if (!submitted.ok) {
         this.refused = submitted.error
@@ -96,6 +106,7 @@ export class Generation {
       showsStopToken: includeStopStrInOutput,
       intervalTokens: reading.intervalTokens,
       now: room.now,
+      countTokens: room.countTokens,
       onEnd: (failed) => this.choiceEnded(sequence, failed),
       abortEngine: () => this.running.get(sequence)?.abort(),
     })

@@ -22,12 +22,14 @@ type Open = ItemKind | "nothing" | "muted"
 /**
  * The one owner of "which item is open": turns a parser's calls into items. Items open on their first non-empty text
  * (calls on their name) and close when the next one opens, because only the end of the sequence tells whether the last
- * item was cut. Source: RESPONSES.md 10.
+ * item was cut. Source: RESPONSES 10.
  */
 export class Items implements ParserSink {
   /** Calls shown so far. */
   calls = 0
   private open: Open = "nothing"
+  /** Whether the model has ended the open call. */
+  private callEnded = false
   private nextIndex = 0
   private seenCalls = 0
   private readonly sink: ItemSink
@@ -63,6 +65,7 @@ export class Items implements ParserSink {
       return
     }
     this.calls += 1
+    this.callEnded = false
     this.begin("call", id === "" ? this.ids.call() : id, name)
   }
 
@@ -72,11 +75,12 @@ export class Items implements ParserSink {
 
   callEnd(): void {
     // The call stays open: if nothing follows, the finish reason decides how it closes.
+    this.callEnded = true
   }
 
-  /** The sequence ended; `cut` when the reply limit ended it. */
+  /** The sequence ended; `cut` when the reply limit ended it. A call that the model did not end is cut in any case. */
   end(cut: boolean): void {
-    this.closeOpen(cut)
+    this.closeOpen(cut || (this.open === "call" && !this.callEnded))
     this.open = "nothing"
   }
 

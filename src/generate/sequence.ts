@@ -1,5 +1,5 @@
 import { type EngineError, type EngineOutput, type EngineReceiver, Finish, finishReason } from "../ir/engine"
-import type { ChoiceUsage, ItemSink } from "../ir/item-event"
+import type { ChoiceTiming, ChoiceUsage, ItemSink } from "../ir/item-event"
 import { Piece } from "../ir/piece"
 import type { OutputParser } from "../parser/parser"
 import type { Detokenizer } from "../tokenizer/detokenizer"
@@ -23,6 +23,8 @@ export interface SequenceParts {
   readonly intervalTokens: number
   /** Seconds on a monotonic clock. */
   readonly now: () => number
+  /** Each step's new tokens, prompt tokens once with the first: for counters that move while replies run. */
+  readonly countTokens: (promptTokens: number, outputTokens: number) => void
   /** Called once, after `done` or `fail`. */
   readonly onEnd: (failed: boolean) => void
   /** A stop string matched: the engine must not go on. */
@@ -64,7 +66,7 @@ export class Sequence implements EngineReceiver {
     // Without stop strings nothing stands between detokenizer and parser.
     const fresh = parts.stop === null ? this.released : this.fresh
     if (parts.stop !== null) fresh.clear()
-    // The text of a token that ended the sequence is not part of the reply (CHAT.md 6.6); its id is.
+    // The text of a token that ended the sequence is not part of the reply (CHAT 6.6); its id is.
     const hidesLast = output.finish === Finish.stop && !parts.showsStopToken
     const shownEnd = hidesLast ? end - 1 : end
     for (let i = start; i < shownEnd; i++) parts.detokenizer.push(tokenIds[i]!, fresh)
@@ -77,6 +79,7 @@ export class Sequence implements EngineReceiver {
       if (parts.stop.matched !== null) end = Math.min(end, start + kept)
       else if (isLast) parts.stop.finish(this.released)
     }
+    if (end > start) parts.countTokens(isFirst ? parts.promptTokens : 0, end - start)
     this.outputTokens += end - start
     this.pendingTokens += end - start
     const matched = parts.stop !== null && parts.stop.matched !== null
@@ -106,6 +109,12 @@ export class Sequence implements EngineReceiver {
   /** The client is gone: nothing is called any more. */
   silence(): void {
     this.ended = true
+  }
+
+  /** Moments so far. */
+  timing(): ChoiceTiming {
+    const { queuedAt, scheduledAt, firstTokenAt, lastTokenAt } = this
+    return { queuedAt, scheduledAt, firstTokenAt, lastTokenAt }
   }
 
   private emit(): void {
@@ -139,19 +148,19 @@ export class Sequence implements EngineReceiver {
     if (finish === Finish.error) {
       parts.sink.fail({ kind: "engine_failed", message: "the engine ended the sequence with an error" }, usage)
     } else {
-      const { queuedAt, scheduledAt, firstTokenAt, lastTokenAt } = this
       parts.sink.done({
         finish: finishReason(finish),
         stopReason,
         usage,
-        timing: { queuedAt, scheduledAt, firstTokenAt, lastTokenAt },
+        timing: this.timing(),
         kvTransferParams: output.kvTransferParams,
       })
     }
     parts.onEnd(finish === Finish.error)
   }
 
-  private usage(): ChoiceUsage {
+  /** Counts so far; true at the end and at an abort alike. */
+  usage(): ChoiceUsage {
     return {
       promptTokens: this.parts.promptTokens,
       outputTokens: this.outputTokens,

@@ -1,9 +1,9 @@
 import { Piece } from "../ir/piece"
 
 /**
- * Looks for stop strings in the text of one sequence and holds back what may become one. The rules are CHAT.md 6: the
- * match that completes first wins, ties go to the earlier string of the list; tokens up to `minTokens` cannot complete
- * a match, though a match may begin in their text. Only text that is the beginning of a stop string is held, so nothing
+ * Looks for stop strings in the text of one sequence and holds back what may become one. The rules are CHAT 6: the
+ * match that completes first wins; of several that complete together the longest does, so that no part of a stop string
+ * shows. Tokens up to `minTokens` cannot complete a match, though a match may begin in their text. Only text that is the beginning of a stop string is held, so nothing
  * waits without need (the reference holds the length of the longest string).
  */
 export class StopFilter {
@@ -62,12 +62,13 @@ export class StopFilter {
     const mayMatch = this.seenTokens > this.minTokens
     for (let at = start; at < end; at++) {
       const unit = text.charCodeAt(at)
-      let complete = -1
+      let longest = ""
       for (let m = 0; m < this.matchers.length; m++) {
-        if (this.matchers[m]!.step(unit) && complete === -1) complete = m
+        const matcher = this.matchers[m]!
+        if (matcher.step(unit) && matcher.stop.length > longest.length) longest = matcher.stop
       }
-      if (complete === -1 || !mayMatch) continue
-      this.matched = this.matchers[complete]!.stop
+      if (longest === "" || !mayMatch) continue
+      this.matched = longest
       return at + 1
     }
     return -1

@@ -1,11 +1,11 @@
 import { createHash, timingSafeEqual } from "node:crypto"
 
-/** What begins a path that needs a key (SERVER.md 4). All other routes are open. */
+/** What begins a path that needs a key (SERVER 4). All other routes are open. */
 const guardedPrefixes = ["/v1", "/v2", "/inference", "/cohere"]
 
 /**
  * Checks `Authorization` headers against the server's keys; with no keys everyone passes. Digests are compared in
- * constant time and all of them each time, so that time tells nothing about the keys (SERVER.md 4).
+ * constant time and all of them each time, so that time tells nothing about the keys (SERVER 4).
  */
 export function createKeyCheck(apiKeys: readonly string[]): (authorization: string | null) => boolean {
   if (apiKeys.length === 0) return () => true

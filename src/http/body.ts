@@ -23,7 +23,7 @@ export interface BodyLimits {
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true })
 
 /**
- * Reads a request's JSON body exactly (json-text.ts). Only `application/json` is taken, with any parameters (CHAT.md
+ * Reads a request's JSON body exactly (json-text.ts). Only `application/json` is taken, with any parameters (CHAT
  * 8); bytes are counted while they come, so a body without a length is bounded too. The server's own limit must be
  * higher than `bodyBytesMax`: it breaks the connection instead of answering.
  */

@@ -18,7 +18,7 @@ const preflightVary = "Origin, Access-Control-Request-Method, Access-Control-Req
 
 /**
  * Headers that a reply gets. None without an `Origin`, except for `vary` where the answer depends on it; the default
- * list of origins is empty and allows nothing (SERVER.md 4).
+ * list of origins is empty and allows nothing (SERVER 4).
  */
 export function corsHeaders(rules: CorsRules, request: Request): Headers {
   if (rules.origins.length === 0) return none

@@ -1,5 +1,5 @@
 /**
- * The families of /metrics, by the names, labels and buckets that dashboards for vLLM expect (SERVER.md 5). Only what
+ * The families of /metrics, by the names, labels and buckets that dashboards for vLLM expect (SERVER 5). Only what
  * a front end knows by itself; figures of the engine's own come with the engine link.
  */
 import type { EngineStatus, FinishReason } from "../ir/engine"
@@ -12,7 +12,7 @@ export interface MetricsOptions {
   readonly contextTokensMax: number
 }
 
-/** One choice that ended. `finish: null` = it failed, or its client left: its tokens count, its times do not. */
+/** One choice that ended. `finish: null` = the engine would not have it: nothing is counted but cached tokens. */
 export interface EndedChoice {
   readonly finish: FinishReason | null
   readonly usage: ChoiceUsage
@@ -25,6 +25,8 @@ export interface Metrics {
   http(method: string, handler: string, status: number, seconds: number): void
   /** A request reached the engine. */
   started(choices: number, replyTokensMax: number): void
+  /** New tokens, as they come; prompt tokens with the first of a choice. */
+  tokens(promptTokens: number, outputTokens: number): void
   choiceEnded(choice: EndedChoice, startedAt: number, endedAt: number): void
   /** Prometheus text, with the engine's gauges as they are now. */
   render(gauges: Pick<EngineStatus, "running" | "waiting" | "kvCacheUsage">): string
@@ -114,8 +116,8 @@ class ServerMetrics implements Metrics {
     this.waiting = registry.gauge("vllm:num_requests_waiting", "Sequences that wait for the engine.").with(labels)
     this.cacheUsage = registry.gauge("vllm:kv_cache_usage_perc", "Share of the KV cache in use, 0 to 1.").with(labels)
 
-    this.promptTokens = counter("prompt_tokens_total", "Prompt tokens of ended choices.")
-    this.generationTokens = counter("generation_tokens_total", "Generated tokens of ended choices.")
+    this.promptTokens = counter("prompt_tokens_total", "Prompt tokens, each choice's with its first token.")
+    this.generationTokens = counter("generation_tokens_total", "Generated tokens, as they come.")
     this.cachedTokens = counter("prompt_tokens_cached_total", "Prompt tokens that the prefix cache held.")
     const success = registry.counter("vllm:request_success_total", "Choices that ended, by finish reason.")
     this.finished = new Map(
@@ -156,10 +158,14 @@ class ServerMetrics implements Metrics {
     this.tokensMaxEach.observe(replyTokensMax)
   }
 
+  /** Hot (bench/serve.ts). */
+  tokens(promptTokens: number, outputTokens: number): void {
+    if (promptTokens > 0) this.promptTokens.add(promptTokens)
+    this.generationTokens.add(outputTokens)
+  }
+
   choiceEnded(choice: EndedChoice, startedAt: number, endedAt: number): void {
     const { finish, usage } = choice
-    this.promptTokens.add(usage.promptTokens)
-    this.generationTokens.add(usage.outputTokens)
     this.cachedTokens.add(Math.max(0, usage.cachedTokens))
     if (finish === null) return
     this.finished.get(finish)!.add(1)

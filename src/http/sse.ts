@@ -1,5 +1,5 @@
 /**
- * Server-sent events over one direct stream a response (BUN.md: the number of writes decides what streaming costs).
+ * Server-sent events over one direct stream a response (BUN: the number of writes decides what streaming costs).
  * Frames of one tick leave as one write, an event is never split between writes, and a client that does not read is
  * cut off rather than buffered without end.
  */

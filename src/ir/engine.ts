@@ -6,7 +6,7 @@ import type { Result } from "../result"
 import type { Json } from "./conversation"
 import type { GenerateRequest } from "./generate-request"
 
-/** Why a sequence ended; the integers are the engine protocol's (ENGINE_PROTOCOL.md). -1 = still running. */
+/** Why a sequence ended; the integers are the engine protocol's (ENGINE_PROTOCOL). -1 = still running. */
 export const Finish = { none: -1, stop: 0, length: 1, abort: 2, error: 3, repetition: 4 } as const
 /** One of the values of `Finish`. */
 export type Finish = (typeof Finish)[keyof typeof Finish]
@@ -24,6 +24,8 @@ export function finishReason(finish: Finish): FinishReason {
 export type EngineError =
   /** The engine refuses the request itself (a bad grammar, say): the client's fault, its words are shown. */
   | { readonly kind: "engine_validation"; readonly message: string; readonly param: string | null }
+  /** This server is being stopped and ends what runs. */
+  | { readonly kind: "shutting_down"; readonly message: string }
   /** Overloaded, paused or restarting: worth another try. */
   | { readonly kind: "engine_retryable"; readonly message: string }
   /** The engine is gone; every running request fails and /health is 503. */

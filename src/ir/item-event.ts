@@ -55,7 +55,7 @@ export interface ItemSink {
   open(item: ItemOpening): void
   /** A piece of the open item's text, never empty. */
   delta(text: string): void
-  /** Ends the open item. `cut`: the reply limit ended it rather than the model. */
+  /** Ends the open item. `cut`: the model did not end it: the reply limit did, or a call stops half-way. */
   close(cut: boolean): void
   /**
    * New token ids `[start, end)` of one engine step, after the item calls that they caused, with their logprobs. Called

@@ -1,6 +1,6 @@
 /**
  * How the engine shall choose tokens: effective values, after the request, the model's generation config and the
- * OpenAI defaults were merged (CHAT.md 1.2). Names and ranges are vLLM's SamplingParams.
+ * OpenAI defaults were merged (CHAT 1.2). Names and ranges are vLLM's SamplingParams.
  */
 import type { Json } from "./conversation"
 

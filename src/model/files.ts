@@ -49,7 +49,7 @@ type JsonObject = { readonly [key: string]: unknown }
 /**
  * Reads config.json, tokenizer.json, tokenizer_config.json, the chat templates and generation_config.json. `name` is
  * what the user calls the model. EOS ids: the tokenizer's own first, then config.json's, then generation_config.json's
- * (PARSERS.md 7).
+ * (PARSERS 7).
  */
 export async function loadModelFolder(
   folder: string,
@@ -131,7 +131,7 @@ interface GenerationConfig {
 
 /**
  * Sampling defaults in vLLM's order: generation_config.json unless `--generation-config vllm`, and
- * `--override-generation-config` on top (CHAT.md 1.2).
+ * `--override-generation-config` on top (CHAT 1.2).
  */
 export function resolveSamplingDefaults(
   generation: GenerationConfig,

@@ -15,7 +15,7 @@ interface Field {
   accepts(value: number): boolean
 }
 
-/** Keys of the file that are sampling defaults, with the ranges that requests have to keep (CHAT.md 1). */
+/** Keys of the file that are sampling defaults, with the ranges that requests have to keep (CHAT 1). */
 const fields: { readonly [name: string]: Field } = {
   temperature: { key: "temperature", expected: "a number 0–2", accepts: (v) => v >= 0 && v <= 2 },
   top_p: { key: "topP", expected: "a number above 0, up to 1", accepts: (v) => v > 0 && v <= 1 },

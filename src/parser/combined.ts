@@ -8,7 +8,7 @@ import { ReasoningMachine, type ResolvedFraming } from "./reasoning"
 export type MakeContent = (emission: Emission) => ContentMachine
 
 /**
- * The parser of one sequence: reasoning first, and calls only in what is left (PARSERS.md 1). Either part may be
+ * The parser of one sequence: reasoning first, and calls only in what is left (PARSERS 1). Either part may be
  * missing; with neither, everything is text.
  */
 export class CombinedParser implements OutputParser {

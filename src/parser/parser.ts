@@ -2,7 +2,7 @@
  * The OutputParser plug point: splits what a model wrote into reasoning, text and function calls. Contract suite:
  * test/parser/contract.ts. A parser knows its family's markers and nothing about HTTP.
  *
- * What holds for every parser (PARSERS.md 1):
+ * What holds for every parser (PARSERS 1):
  * - A marker counts only when its own token produced it; the same characters from ordinary tokens are text.
  * - Any chunking of the same tokens gives the same fold.
  * - After a parse failure, and at the end of an incomplete call, what was already committed stays and the rest comes out

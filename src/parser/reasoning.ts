@@ -45,7 +45,7 @@ type State = (typeof State)[keyof typeof State]
  *
  * A start marker anywhere in the text begins reasoning again, except inside a call; one more at the very start of
  * reasoning is dropped (the prompt had it already); any other marker in the wrong place is text like all else.
- * Source: PARSERS.md 1 and 2.
+ * Source: PARSERS 1 and 2.
  */
 export class ReasoningMachine {
   /** Tokens whose text came out as reasoning. */
@@ -236,7 +236,7 @@ function mayHold(text: string, start: number, end: number, framing: string): boo
   return false
 }
 
-/** Reads the state from the prompt's end: PARSERS.md 1, rule 1. */
+/** Reads the state from the prompt's end: PARSERS 1, rule 1. */
 function startState(resolved: ResolvedFraming, vocabulary: Vocabulary, promptTokenIds: Uint32Array): State {
   const last = promptTokenIds.length - 1
   for (let i = last; i >= 0; i--) {

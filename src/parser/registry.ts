@@ -55,7 +55,7 @@ export const toolParserNames: readonly string[] = ["auto", "none", ...toolFamili
 /**
  * The output grammar of a model: by name, or found out (`auto`: the model's name and type first, its template next), or
  * none. A named reasoning parser whose markers the vocabulary lacks is refused; `auto` then goes without. Source:
- * PARSERS.md 2.
+ * PARSERS 2.
  */
 export function chooseParser(
   profile: ParserProfile,

@@ -10,7 +10,7 @@ export interface TemplateSetting {
   readonly contentFormat: "auto" | ContentFormat
 }
 
-/** Names that request kwargs cannot take: they are the conversation itself, or steer the renderer. Source: CHAT.md 1. */
+/** Names that request kwargs cannot take: they are the conversation itself, or steer the renderer. Source: CHAT 1. */
 const reservedNames: ReadonlySet<string> = new Set([
   "messages",
   "conversation",
@@ -27,7 +27,7 @@ const cutMark = "\u{f8ff}sluice:continue-from-here\u{f8ff} "
 
 /**
  * Renders a conversation. With `continueFinalMessage` everything behind the last message's text is cut, found by a
- * mark of our own, so that the same text elsewhere in the prompt does not mislead. Source: PARSERS.md 6.
+ * mark of our own, so that the same text elsewhere in the prompt does not mislead. Source: PARSERS 6.
  */
 export function renderConversation(
   template: ChatTemplate,
@@ -52,7 +52,7 @@ export function renderConversation(
 
 /**
  * The variables a template sees. Kwargs that it never reads are dropped, reserved names cannot be taken; `tools` and
- * `documents` are None when there are none. Source: CHAT.md 1 and 2, RENDER.md 4.
+ * `documents` are None when there are none. Source: CHAT 1 and 2, RENDER 4.
  */
 export function templateVariables(
   template: ChatTemplate,
@@ -74,7 +74,7 @@ export function templateVariables(
 
 /**
  * Developer messages become system messages, and all system texts one message at the front, when the template does not
- * know the role; a conversation without developer messages stays as it is. Source: RESPONSES.md, Decided.
+ * know the role; a conversation without developer messages stays as it is. Source: RESPONSES, Decided.
  */
 function withoutDeveloper(messages: readonly Message[]): readonly Message[] {
   if (!messages.some((message) => message.role === "developer")) return messages

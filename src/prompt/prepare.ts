@@ -47,7 +47,7 @@ const requestTemplatesMax = 16
 
 /**
  * The way down: conversation, text or ids → prompt ids that leave room for a reply. Templates are compiled once. The
- * length rules are RESPONSES.md, Decided.
+ * length rules are RESPONSES, Decided.
  */
 export class Preparer {
   private readonly setting: PromptSetting

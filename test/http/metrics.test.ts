@@ -128,6 +128,7 @@ describe("the families", () => {
   test("count an ended choice with its times", () => {
     const metrics = createMetrics({ modelName: "m", contextTokensMax: 100 })
     metrics.started(2, 64)
+    metrics.tokens(usage.promptTokens, usage.outputTokens)
     metrics.choiceEnded({ finish: "stop", usage, timing }, 10, 14)
     const text = metrics.render(idle)
     const sumAndCount = (name: string): string[] => lines(text, name).filter((line) => /^_(sum|count)/.test(line))
@@ -159,7 +160,6 @@ describe("the families", () => {
     metrics.choiceEnded({ finish: "length", usage: { ...usage, cachedTokens: -1 }, timing: unknown }, 10, 14)
     metrics.choiceEnded({ finish: null, usage, timing }, 10, 14)
     const text = metrics.render(idle)
-    expect(lines(text, "vllm:prompt_tokens_total")).toEqual(["{} 14.0"])
     expect(lines(text, "vllm:prompt_tokens_cached_total")).toEqual(["{} 3.0"])
     for (const name of ["time_to_first_token", "inter_token_latency", "request_queue_time", "request_decode_time"]) {
       expect(lines(text, `vllm:${name}_seconds`).at(-1)).toBe("_count{} 0.0")

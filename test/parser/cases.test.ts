@@ -35,6 +35,9 @@ function readCase(line: string): Case {
 }
 
 describe.skipIf(!existsSync(file))("reported answers", () => {
+  test("are there for the families built here", () => {
+    expect(ours.length).toBeGreaterThan(10)
+  })
   for (const each of ours) {
     test(each.id, () => {
       const { tool, reasoning } = each["parser/model"]

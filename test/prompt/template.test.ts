@@ -184,6 +184,9 @@ function exactContext(text: string): TemplateVariables {
 }
 
 describe.skipIf(!present)("the reference's own output", () => {
+  test("is there to compare with", () => {
+    expect(present).toBe(true)
+  })
   const cases = present
     ? files.flatMap((file) => readFileSync(join(root, file), "utf8").trim().split("\n")).map(readCase)
     : []

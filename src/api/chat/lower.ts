@@ -31,7 +31,7 @@ export interface ChatAsk {
   readonly echo: string
 }
 
-/** Chat body → the intermediate representation (CHAT.md 1 and 2). */
+/** Chat body → the intermediate representation (CHAT 1 and 2). */
 export function lowerChat(body: ChatBody, context: LowerContext): Result<Lowered<ChatAsk>, InvalidRequest> {
   const { config } = context
   const fault = replyFault(body, context) ?? chatFault(body, context)

@@ -7,10 +7,14 @@ import { timingBody, usageBody } from "../usage"
 import { systemFingerprint } from "../version"
 import type { ChatAsk } from "./lower"
 
-/** `tool_calls` only when the model chose to call; a named function was the client's choice (CHAT.md 3). */
-export function chatFinishReason(finish: FinishReason, choice: ToolChoice, hasCalls: boolean): string {
+/**
+ * `tool_calls` only when the model chose to call, and the call is whole; a named function was the client's choice
+ * (CHAT 3).
+ */
+export function chatFinishReason(finish: FinishReason, choice: ToolChoice, fold: Fold): string {
   const chosen = choice.kind === "auto" || choice.kind === "required"
-  return finish === "stop" && hasCalls && chosen ? "tool_calls" : finish
+  const hasCall = fold.items.some((item) => item.kind === "call" && !item.cut)
+  return finish === "stop" && chosen && hasCall ? "tool_calls" : finish
 }
 
 /** The chat reply as one object. */
@@ -69,7 +73,7 @@ function presentChoice(exchange: Exchange<ChatAsk>, fold: Fold, index: number): 
       topLogprobs === null
         ? null
         : { content: fold.logprobs.map((position) => chatLogprob(position, topLogprobs, name)) },
-    finish_reason: chatFinishReason(outcome.finish, ask.toolChoice, calls.length > 0),
+    finish_reason: chatFinishReason(outcome.finish, ask.toolChoice, fold),
     stop_reason: outcome.stopReason,
     token_ids: ask.returnTokenIds ? fold.tokenIds : null,
     routed_experts: null,

@@ -1,4 +1,4 @@
-/** Body of POST /v1/chat/completions (CHAT.md 1). Unknown fields are let through unread, as clients are newer than servers. */
+/** Body of POST /v1/chat/completions (CHAT 1). Unknown fields are let through unread, as clients are newer than servers. */
 import { type Static, Type } from "@sinclair/typebox"
 import { conversationFields, reasoningEffort } from "../conversation"
 import { replyFields } from "../reply-fields"

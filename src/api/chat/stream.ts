@@ -10,7 +10,7 @@ import { systemFingerprint } from "../version"
 import type { ChatAsk } from "./lower"
 import { chatFinishReason } from "./present"
 
-/** Chat's stream: role chunk, deltas, a last chunk with the finish reason, usage, `[DONE]` (CHAT.md 4). */
+/** Chat's stream: role chunk, deltas, a last chunk with the finish reason, usage, `[DONE]` (CHAT 4). */
 export class ChatStream implements StreamView {
   private readonly exchange: Exchange<ChatAsk>
   private readonly write: (frame: string) => void
@@ -144,7 +144,7 @@ class ChatChoice implements ItemSink {
 
   done(outcome: Outcome): void {
     this.fold.done(outcome)
-    const finish = chatFinishReason(outcome.finish, this.exchange.ask.toolChoice, this.callIndex >= 0)
+    const finish = chatFinishReason(outcome.finish, this.exchange.ask.toolChoice, this.fold)
     const stopReason = `,"stop_reason":${jsonLine(outcome.stopReason)}`
     this.emit(jsonLine(finish), stopReason)
   }

@@ -30,7 +30,7 @@ export interface CompletionAsk {
 /** Tokens of a reply when the client names no limit; the API's own old default. */
 const replyTokensDefault = 16
 
-/** Completions body → the intermediate representation (CHAT.md 7). */
+/** Completions body → the intermediate representation (CHAT 7). */
 export function lowerCompletion(
   body: CompletionBody,
   context: LowerContext,

@@ -1,4 +1,4 @@
-/** Body of POST /v1/completions (CHAT.md 7). Unknown fields are let through unread. */
+/** Body of POST /v1/completions (CHAT 7). Unknown fields are let through unread. */
 import { type Static, Type } from "@sinclair/typebox"
 import { replyFields } from "../reply-fields"
 import { samplingFields } from "../sampling"

@@ -10,7 +10,7 @@ import { systemFingerprint } from "../version"
 import type { CompletionAsk } from "./lower"
 import { addPromptLogprobs, addTokenLogprobs, completionUsage, promptText } from "./present"
 
-/** Completions' stream: text chunks, usage, `[DONE]`; choices interleave by `index` (CHAT.md 7). */
+/** Completions' stream: text chunks, usage, `[DONE]`; choices interleave by `index` (CHAT 7). */
 export class CompletionStream implements StreamView {
   private readonly exchange: Exchange<CompletionAsk>
   private readonly write: (frame: string) => void

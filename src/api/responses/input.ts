@@ -1,4 +1,4 @@
-/** Input items → messages (RESPONSES.md 2). */
+/** Input items → messages (RESPONSES 2). */
 import type { ContentPart, HistoryCall, Json, Message } from "../../ir/conversation"
 import { err, ok, type Result } from "../../result"
 import { lowerArguments } from "../conversation"
@@ -168,7 +168,7 @@ class ItemReader {
   }
 }
 
-/** Parts of an output join without anything between them (RESPONSES.md, Decided). */
+/** Parts of an output join without anything between them (RESPONSES, Decided). */
 function joinOutput(output: Json | undefined): string | null {
   if (typeof output === "string") return output
   if (!Array.isArray(output)) return null

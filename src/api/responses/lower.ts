@@ -17,7 +17,7 @@ export interface ResponseAsk {
   readonly truncation: string
 }
 
-/** Responses body → the intermediate representation (RESPONSES.md 1 to 7). */
+/** Responses body → the intermediate representation (RESPONSES 1 to 7). */
 export function lowerResponse(body: ResponseBody, context: LowerContext): Result<Lowered<ResponseAsk>, ApiError> {
   const previous = body.previous_response_id ?? null
   if (previous !== null) return err({ kind: "response_not_found", id: previous.slice(0, 128) })

@@ -25,7 +25,7 @@ export function responseStatus(fold: Fold | null): ResponseStatus {
 
 /**
  * The response object; `fold` null = nothing generated yet. Every key is always there, null where unset
- * (RESPONSES.md 8).
+ * (RESPONSES 8).
  */
 export function presentResponse(exchange: Exchange<ResponseAsk>, fold: Fold | null): object {
   const { ask, sampling, config } = exchange
@@ -142,7 +142,7 @@ function responseUsage(usage: ChoiceUsage): object {
   }
 }
 
-/** Three fixed texts: an engine's own may tell about its insides (RESPONSES.md 11). */
+/** Three fixed texts: an engine's own may tell about its insides (RESPONSES 11). */
 function failureMessage(error: EngineError): string {
   switch (error.kind) {
     case "engine_failed":

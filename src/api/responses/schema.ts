@@ -1,4 +1,4 @@
-/** Body of POST /v1/responses (RESPONSES.md 1). Unknown fields are let through unread. */
+/** Body of POST /v1/responses (RESPONSES 1). Unknown fields are let through unread. */
 import { type Static, Type } from "@sinclair/typebox"
 import { reasoningEffort } from "../conversation"
 import { samplingFields } from "../sampling"

@@ -6,7 +6,7 @@ import { jsonLine, jsonString } from "../frames"
 import type { ResponseAsk } from "./lower"
 import { itemId, presentItem, presentResponse } from "./present"
 
-/** The Responses stream: one event each for what happens to the response, its items and their text (RESPONSES.md 10). */
+/** The Responses stream: one event each for what happens to the response, its items and their text (RESPONSES 10). */
 export class ResponseStream implements StreamView {
   private readonly exchange: Exchange<ResponseAsk>
   private readonly write: (frame: string) => void

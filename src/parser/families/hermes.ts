@@ -2,7 +2,7 @@ import type { JsonCallGrammar } from "../json-tools"
 
 /**
  * Hermes, Qwen2.5 and Qwen3: `<tool_call>\n{"name": "book", "arguments": {"seat": "4C"}}\n</tool_call>`. Some models say
- * `parameters`. Source: PARSERS.md 4.1.
+ * `parameters`. Source: PARSERS 4.1.
  */
 export const hermesCalls: JsonCallGrammar = {
   start: "<tool_call>",

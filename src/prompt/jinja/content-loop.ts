@@ -1,7 +1,7 @@
 import { type Node, nodesOf } from "./syntax"
 
 /**
- * Whether some loop runs over a message's content, directly or through a name it was given. Source: CHAT.md 2, the
+ * Whether some loop runs over a message's content, directly or through a name it was given. Source: CHAT 2, the
  * `auto` rule of vLLM's content format; a macro that loops over its own parameter does not count, as there.
  */
 export function loopsOverContent(nodes: readonly Node[]): boolean {
