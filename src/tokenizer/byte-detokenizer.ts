@@ -11,6 +11,7 @@ export interface TokenBytes {
   isSpecial(id: number): boolean
 }
 
+const noTokens = new Uint32Array(0)
 const lossy = new TextDecoder("utf-8", { ignoreBOM: true })
 
 /**
@@ -39,9 +40,15 @@ export class ByteDetokenizer implements Detokenizer {
   private readonly table: TokenBytes
   private readonly skipSpecial: boolean
 
-  constructor(table: TokenBytes, skipSpecial: boolean) {
+  /** A prompt that ends inside a character hands its bytes on. */
+  constructor(table: TokenBytes, skipSpecial: boolean, promptTokenIds: Uint32Array = noTokens) {
     this.table = table
     this.skipSpecial = skipSpecial
+    // Three tokens hold all of a character but its last byte.
+    for (const id of promptTokenIds.subarray(Math.max(0, promptTokenIds.length - 3))) {
+      const isSkipped = skipSpecial && table.isSpecial(id)
+      if (!isSkipped && (this.heldCount > 0 || table.text(id) === null)) this.join(table.bytes(id))
+    }
   }
 
   /** Hot (bench/fold.ts). */

@@ -10,11 +10,20 @@ function printsAsItself(byte: number): boolean {
   return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || (byte >= 0xae && byte <= 0xff)
 }
 
+/** The same by UTF-16 unit, for whole vocabularies: -1 for units that spell no byte. */
+const byteByUnit = new Int16Array(0x180).fill(-1)
+
 let next = 0x100
 for (let byte = 0; byte < 256; byte++) {
   const char = String.fromCharCode(printsAsItself(byte) ? byte : next++)
   charOfByte.push(char)
   byteOfChar.set(char, byte)
+  byteByUnit[char.charCodeAt(0)] = byte
+}
+
+/** The byte that a UTF-16 unit of a spelling stands for, or -1. */
+export function byteOfUnit(unit: number): number {
+  return unit < byteByUnit.length ? byteByUnit[unit]! : -1
 }
 
 /** Bytes in GPT-2's spelling (`Ġhello`). */

@@ -11,6 +11,27 @@ export interface EncodeOptions {
   readonly addSpecialTokens: boolean
   /** The caller refuses more ids than this: encoding may stop as soon as there are more. Default: never. */
   readonly tokensMax?: number
+  /**
+   * Keeps at most so many ids, those of the post-processor included, and drops the rest from the text's left or right
+   * end. Source: HF tokenizers' truncation with a stride of 0. Default: never.
+   */
+  readonly truncate?: { readonly tokensMax: number; readonly side: "left" | "right" }
+}
+
+/** What offsets count: code points (the reference's, and the wire's), or UTF-16 units (JavaScript's). */
+export type OffsetUnit = "code_point" | "utf16"
+
+/** Ids with where each came from: `[offsets[2 * i], offsets[2 * i + 1])` of the text. Ids put around it: `[0, 0)`. */
+export interface TokensWithOffsets {
+  readonly tokenIds: Uint32Array
+  readonly offsets: Uint32Array
+}
+
+/** A stretch of a prompt, and who wrote it. */
+export interface TextSegment {
+  readonly text: string
+  /** `token`: special tokens that it spells out count. `text`: none does, not even one that only begins in it. */
+  readonly special: "token" | "text"
 }
 
 /** A text that this tokenizer will not take. */
@@ -27,6 +48,13 @@ export interface Tokenizer {
   readonly tokenBytesMax: number
   /** Which part the text belongs to by the reference: added tokens spelled out in the text become their ids. */
   encode(text: string, options: EncodeOptions): Result<Uint32Array, EncodeFailure>
+  /**
+   * As `encode` of all segments' text in one, except that nothing in a `text` segment becomes a special token. Absent:
+   * this plug cannot keep them apart.
+   */
+  encodeSegments?(segments: readonly TextSegment[], options: EncodeOptions): Result<Uint32Array, EncodeFailure>
+  /** As `encode`, with offsets. Absent: this plug has none. */
+  encodeWithOffsets?(text: string, unit: OffsetUnit, options: EncodeOptions): Result<TokensWithOffsets, EncodeFailure>
   /** The ids' text. Ids outside the vocabulary give nothing. */
   decode(tokenIds: Uint32Array, skipSpecialTokens: boolean): string
   /** The token's id, or -1. Takes the vocabulary's own spelling (`Ġhello`). */

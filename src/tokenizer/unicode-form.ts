@@ -1,0 +1,162 @@
+/**
+ * Unicode normal forms as the reference has them: only the characters that the reference's tables touch are handed to
+ * JavaScript's `normalize`, each with the one before it, so that text without any costs one scan.
+ */
+import { type AlignedText, type Edit, edited } from "./aligned-text"
+import { type CharRanges, CharSet, unionOf } from "./char-set"
+import { composedWithPrevious, decomposedByNfd, decomposedByNfkd, nonStarters } from "./unicode-ranges"
+
+/** The four normal forms. */
+export type FormName = "NFC" | "NFD" | "NFKC" | "NFKD"
+
+const hangulSyllables = [0xac00, 0xd7a3] as const
+
+/** What a form changes, moves, or joins to what stands before. */
+function touchedBy(form: FormName): CharRanges {
+  const decomposed = form === "NFC" || form === "NFD" ? decomposedByNfd : decomposedByNfkd
+  if (form === "NFD" || form === "NFKD") return unionOf([decomposed, nonStarters])
+  // Most of what decomposes is composed again at once. Hangul syllables all are.
+  const changed: number[] = []
+  for (const code of codesOf(decomposed)) {
+    const char = String.fromCodePoint(code)
+    if (char.normalize(form) !== char) changed.push(code, code)
+  }
+  return unionOf([changed, nonStarters, composedWithPrevious])
+}
+
+/** Characters that a following one may be joined to. */
+function composingFirsts(): CharRanges {
+  const firsts = new Set<number>()
+  for (const code of codesOf(decomposedByNfd)) {
+    const char = String.fromCodePoint(code)
+    const parts = Array.from(char.normalize("NFD"))
+    if (parts.length < 2 || char.normalize("NFC") !== char) continue
+    const first = Array.from(parts.slice(0, -1).join("").normalize("NFC"))
+    if (first.length === 1) firsts.add(first[0]!.codePointAt(0)!)
+  }
+  // Leading consonants of Hangul, which the syllables were left out for.
+  return unionOf([[...firsts].flatMap((code) => [code, code]), hangulSyllables, [0x1100, 0x1112]])
+}
+
+function* codesOf(ranges: CharRanges): Iterable<number> {
+  for (let i = 0; i < ranges.length; i += 2) {
+    const last = ranges[i + 1]!
+    for (let code = ranges[i]!; code <= last; code++) {
+      if (code < hangulSyllables[0] || code > hangulSyllables[1]) yield code
+    }
+  }
+}
+
+/** One output character and how many characters it adds (1) or swallows (below 0), as the reference counts. */
+interface Change {
+  readonly char: string
+  readonly change: number
+}
+
+/** One normal form, ready to use. */
+export class UnicodeForm {
+  private readonly form: FormName
+  private readonly touched: CharSet
+  private readonly firsts: CharSet
+  /** Matches a UTF-16 unit that may belong to a touched character. */
+  private readonly gate: RegExp
+
+  constructor(form: FormName) {
+    this.form = form
+    const ranges = touchedBy(form)
+    this.touched = new CharSet(ranges)
+    this.firsts = new CharSet(composingFirsts())
+    let units = ""
+    for (let i = 0; i < ranges.length; i += 2) {
+      const [first, last] = [ranges[i]!, ranges[i + 1]!]
+      if (first <= 0xffff) units += `${unitEscape(first)}-${unitEscape(last)}`
+      else units += `${unitEscape(highSurrogate(first))}-${unitEscape(highSurrogate(last))}`
+    }
+    this.gate = new RegExp(`[${units}]`)
+  }
+
+  normalize(from: AlignedText): AlignedText {
+    const { text } = from
+    let at = text.search(this.gate)
+    if (at < 0) return from
+    const edits: Edit[] = []
+    let edge = 0
+    while (at < text.length) {
+      const code = text.codePointAt(at)!
+      const size = code > 0xffff ? 2 : 1
+      if (!this.touched.has(code)) {
+        at += size
+        continue
+      }
+      let end = at + size
+      while (end < text.length && this.touched.has(text.codePointAt(end)!)) {
+        end += text.codePointAt(end)! > 0xffff ? 2 : 1
+      }
+      const start = Math.max(edge, this.startBefore(text, at))
+      const content = text.slice(start, end).normalize(this.form)
+      if (content !== text.slice(start, end)) {
+        const from_ = from.starts === null ? start : this.origins(text, start, end, content)
+        edits.push({ start, end, content, from: from_ })
+      }
+      edge = end
+      at = end
+    }
+    return edited(from, edits)
+  }
+
+  /** Composition takes the character before along, when that is one that the reference composes. */
+  private startBefore(text: string, at: number): number {
+    if (at === 0 || this.form === "NFD" || this.form === "NFKD") return at
+    const low = text.charCodeAt(at - 1)
+    const start = low >= 0xdc00 && low <= 0xdfff && at >= 2 ? at - 2 : at - 1
+    return this.firsts.has(text.codePointAt(start)!) ? start : at
+  }
+
+  /** For each unit of `content`: the unit of `text` whose alignment it takes, by the reference's own bookkeeping. */
+  private origins(text: string, start: number, end: number, content: string): number[] {
+    const inputs: number[] = []
+    for (let i = start; i < end; i += text.codePointAt(i)! > 0xffff ? 2 : 1) inputs.push(i)
+    let position = 0
+    const origins: number[] = []
+    for (const { char, change } of this.changes(text.slice(start, end), content)) {
+      const origin = change > 0 ? (position === 0 ? start - 1 : inputs[position - 1]!) : (inputs[position] ?? end - 1)
+      for (let k = 0; k < char.length; k++) origins.push(origin)
+      if (change <= 0) position += 1 - change
+    }
+    return origins
+  }
+
+  private changes(input: string, content: string): Change[] {
+    const decomposition = this.form === "NFKC" || this.form === "NFKD" ? "NFKD" : "NFD"
+    /** Changes of the decomposed characters, waiting to be used, by character. */
+    const waiting = new Map<string, number[]>()
+    for (const char of input) {
+      let change = 0
+      for (const part of char.normalize(decomposition)) {
+        const queue = waiting.get(part)
+        if (queue === undefined) waiting.set(part, [change])
+        else queue.push(change)
+        change = 1
+      }
+    }
+    const result: Change[] = []
+    for (const char of content) {
+      let change = 0
+      let parts = 0
+      for (const part of char.normalize("NFD")) {
+        change += waiting.get(part)?.shift() ?? 0
+        parts += 1
+      }
+      result.push({ char, change: change - (parts - 1) })
+    }
+    return result
+  }
+}
+
+function unitEscape(unit: number): string {
+  return `\\u${Math.min(unit, 0xffff).toString(16).padStart(4, "0")}`
+}
+
+function highSurrogate(code: number): number {
+  return 0xd800 + ((code - 0x10000) >> 10)
+}

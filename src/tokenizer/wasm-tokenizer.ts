@@ -1,0 +1,436 @@
+/**
+ * The Tokenizer plug over the BPE core: cuts added tokens out, normalizes, hands segments to the core, puts ids around.
+ * Ids, offsets and text equal HF tokenizers' and tiktoken's.
+ */
+import { Piece } from "../ir/piece"
+import { err, ok, type Result } from "../result"
+import { AddedTokens, type MayBeSpecial } from "./added-tokens"
+import { type AlignedText, originalText, prefixed, sliced } from "./aligned-text"
+import { type BpeCore, pieceTooLong } from "./bpe-core"
+import { ByteDetokenizer } from "./byte-detokenizer"
+import { ByteTable } from "./byte-table"
+import type { Detokenizer } from "./detokenizer"
+import { SentencePieceDetokenizer, SentencePieceTable } from "./sentencepiece"
+import type { EncodeFailure, EncodeOptions, OffsetUnit, TextSegment, Tokenizer, TokensWithOffsets } from "./tokenizer"
+import type { TokenizerParts } from "./tokenizer-json"
+import { unicodeClass } from "./unicode-class"
+
+/** The part of `BpeCore` that is used here; test/support/reference-bpe.ts is a plain one. */
+export type SegmentEncoder = Pick<BpeCore, "encode" | "encodePiece" | "encodeWithOffsets">
+
+/** Ids that a call may leave allocated for the next one: 4 MiB. */
+const keptIdsMax = 1 << 20
+
+/** One BPE vocabulary, ready to use. Not re-entrant: a call ends before the next begins. */
+export class WasmTokenizer implements Tokenizer {
+  readonly vocabSize: number
+  readonly tokenBytesMax: number
+  private readonly parts: TokenizerParts
+  private readonly core: SegmentEncoder
+  private readonly rawAdded: AddedTokens
+  private readonly normalizedAdded: AddedTokens
+  /** A normalized added token is special, so who may be control must be known through the normalizer. */
+  private readonly tracksControl: boolean
+  private readonly specialIds: Set<number>
+  private readonly bytes: ByteTable | null
+  private readonly sentencePiece: SentencePieceTable | null
+  private readonly scratch = new Piece()
+
+  /** Ids of the call in progress. */
+  private ids: Uint32Array = new Uint32Array(4096)
+  /** The array is ours, and may be made larger before it must. */
+  private growsIds = true
+  private count = 0
+  private tokensMax = Infinity
+  private failure: EncodeFailure | null = null
+  /** Offsets of the call in progress, in UTF-16 units of the text: start, end, start, end … null: not wanted. */
+  private offsets: number[] | null = null
+  private mayBeSpecial: MayBeSpecial | null = null
+
+  constructor(parts: TokenizerParts, core: SegmentEncoder) {
+    this.parts = parts
+    this.core = core
+    this.vocabSize = parts.spellings.length
+    this.specialIds = new Set(parts.addedTokens.filter((token) => token.special).map((token) => token.id))
+    const isSpecial = (id: number): boolean => this.specialIds.has(id)
+    this.bytes = parts.decodedTokens === null ? null : new ByteTable(parts.decodedTokens, isSpecial)
+    this.sentencePiece =
+      parts.decoder.kind === "sentencepiece"
+        ? new SentencePieceTable(parts.decoder.rules, parts.spellings, isSpecial)
+        : null
+    this.tokenBytesMax = longestBytes(parts)
+    const classes = { word: unicodeClass("Word") ?? [], whiteSpace: unicodeClass("White_Space") ?? [] }
+    const raw = parts.addedTokens.filter((token) => !token.normalized)
+    const normalized = parts.addedTokens.filter((token) => token.normalized)
+    this.rawAdded = new AddedTokens(raw, (token) => token.content, classes)
+    this.normalizedAdded = new AddedTokens(normalized, (token) => this.normalizedContent(token.content), classes)
+    this.tracksControl = parts.normalizer !== null && normalized.some((token) => token.special)
+  }
+
+  encode(text: string, options: EncodeOptions): Result<Uint32Array, EncodeFailure> {
+    return this.encodeText(text, options, null)
+  }
+
+  encodeSegments(segments: readonly TextSegment[], options: EncodeOptions): Result<Uint32Array, EncodeFailure> {
+    // One text, as the reference would have it, with the places where no special token may be seen.
+    const ends: number[] = []
+    const control: boolean[] = []
+    let text = ""
+    for (const segment of segments) {
+      text += segment.text
+      ends.push(text.length)
+      control.push(segment.special === "token")
+    }
+    if (control.every((each) => each)) return this.encodeText(text, options, null)
+    let at = 0
+    return this.encodeText(text, options, (start, end) => {
+      // Questions come in order of `start`, but for lookups from the beginning of another cut.
+      if (at > 0 && start < ends[at - 1]!) at = 0
+      while (at < ends.length && ends[at]! <= start) at += 1
+      for (let i = at; i < ends.length; i++) {
+        if (!control[i] && (i === 0 ? 0 : ends[i - 1]!) < ends[i]!) return false
+        if (ends[i]! >= end) return true
+      }
+      return true
+    })
+  }
+
+  /**
+   * As `encode`, into the caller's array from its start: how many ids there are. More than fit: the array holds the
+   * first ones, and the count says what it would take.
+   */
+  encodeInto(text: string, out: Uint32Array, options: EncodeOptions): Result<number, EncodeFailure> {
+    const own = this.ids
+    this.ids = out
+    this.growsIds = false
+    const failure = this.run(text, options, null, false)
+    const reached = this.ids
+    this.ids = own
+    this.growsIds = true
+    if (failure !== null) return err(failure)
+    if (reached !== out) out.set(reached.subarray(0, Math.min(this.count, out.length)))
+    return ok(this.count)
+  }
+
+  /** As `encode`, for many texts; the first failure ends it. */
+  encodeBatch(texts: readonly string[], options: EncodeOptions): Result<Uint32Array[], EncodeFailure> {
+    const all: Uint32Array[] = []
+    for (const text of texts) {
+      const encoded = this.encode(text, options)
+      if (!encoded.ok) return encoded
+      all.push(encoded.value)
+    }
+    return ok(all)
+  }
+
+  encodeWithOffsets(text: string, unit: OffsetUnit, options: EncodeOptions): Result<TokensWithOffsets, EncodeFailure> {
+    const failure = this.run(text, options, null, true)
+    if (failure !== null) return err(failure)
+    const tokenIds = this.ids.slice(0, this.count)
+    const offsets = Uint32Array.from(this.offsets ?? [])
+    this.release()
+    if (unit === "code_point") toCodePoints(text, offsets)
+    return ok({ tokenIds, offsets })
+  }
+
+  decode(tokenIds: Uint32Array, skipSpecialTokens: boolean): string {
+    if (this.bytes !== null) return this.bytes.decode(tokenIds, skipSpecialTokens)
+    return this.sentencePiece!.decode(tokenIds, skipSpecialTokens)
+  }
+
+  tokenToId(token: string): number {
+    return this.parts.idOf(token)
+  }
+
+  idToToken(id: number): string | null {
+    return this.parts.spellings[id] ?? null
+  }
+
+  isSpecial(id: number): boolean {
+    return this.specialIds.has(id)
+  }
+
+  detokenizer(promptTokenIds: Uint32Array, skipSpecialTokens: boolean): Detokenizer {
+    if (this.bytes !== null) return new ByteDetokenizer(this.bytes, skipSpecialTokens, promptTokenIds)
+    return new SentencePieceDetokenizer(this.sentencePiece!, promptTokenIds, skipSpecialTokens, this.scratch)
+  }
+
+  private encodeText(
+    text: string,
+    options: EncodeOptions,
+    mayBeSpecial: MayBeSpecial | null,
+  ): Result<Uint32Array, EncodeFailure> {
+    const failure = this.run(text, options, mayBeSpecial, false)
+    if (failure !== null) return err(failure)
+    const ids = this.ids.slice(0, this.count)
+    this.release()
+    return ok(ids)
+  }
+
+  /** The ids of a text, in `this.ids`. */
+  private run(
+    text: string,
+    options: EncodeOptions,
+    mayBeSpecial: MayBeSpecial | null,
+    wantsOffsets: boolean,
+  ): EncodeFailure | null {
+    const { before, after, trimOffsets } = this.parts.postProcessor
+    this.count = 0
+    this.failure = null
+    this.tokensMax = options.tokensMax ?? Infinity
+    this.mayBeSpecial = mayBeSpecial
+    this.offsets = wantsOffsets ? [] : null
+    const wellFormed = text.isWellFormed() ? text : text.toWellFormed()
+    const adds = options.addSpecialTokens
+    if (adds) this.put(before)
+    const contentStart = this.count
+    this.cutRaw(wellFormed)
+    if (this.failure !== null) {
+      this.release()
+      return this.failure
+    }
+    if (trimOffsets !== null && this.offsets !== null)
+      this.trimOffsets(wellFormed, contentStart, trimOffsets.addPrefixSpace)
+    const { truncate } = options
+    if (truncate !== undefined) {
+      const room = Math.max(0, truncate.tokensMax - (adds ? before.length + after.length : 0))
+      this.truncate(contentStart, room, truncate.side)
+    }
+    if (adds) this.put(after)
+    return null
+  }
+
+  private release(): void {
+    this.offsets = null
+    this.mayBeSpecial = null
+    if (this.growsIds && this.ids.length > keptIdsMax) this.ids = new Uint32Array(4096)
+  }
+
+  private put(ids: readonly number[]): void {
+    for (const id of ids) {
+      this.reserve(this.count + 1)
+      this.ids[this.count++] = id
+      this.offsets?.push(0, 0)
+    }
+  }
+
+  private reserve(length: number): void {
+    if (length <= this.ids.length) return
+    const ids = new Uint32Array(Math.max(length, 2 * this.ids.length))
+    ids.set(this.ids.subarray(0, this.count))
+    this.ids = ids
+  }
+
+  /** Added tokens that are looked for in the text as it came; the rest goes on to the normalizer. */
+  private cutRaw(text: string): void {
+    if (this.rawAdded.count === 0) {
+      if (text !== "") this.normalizeSegment(text, 0)
+      return
+    }
+    this.rawAdded.cut(
+      text,
+      this.mayBeSpecial,
+      (start, end) => this.normalizeSegment(start === 0 && end === text.length ? text : text.slice(start, end), start),
+      (token, start, end) => this.putAdded(token.id, start, end),
+    )
+  }
+
+  private putAdded(id: number, start: number, end: number): boolean {
+    this.reserve(this.count + 1)
+    this.ids[this.count++] = id
+    this.offsets?.push(start, end)
+    return this.count <= this.tokensMax
+  }
+
+  /** False: enough. */
+  private normalizeSegment(segment: string, at: number): boolean {
+    const aligned = this.offsets !== null || (this.tracksControl && this.mayBeSpecial !== null)
+    let text = originalText(segment, aligned, at)
+    if (this.parts.normalizer !== null) {
+      const normalized = this.parts.normalizer(text)
+      if (!normalized.ok) return this.fail(normalized.error.message)
+      text = normalized.value
+    }
+    if (text.text === "") return true
+    if (this.normalizedAdded.count === 0) return this.encodeSegment(text, at === 0)
+    const original = (start: number): number => text.starts?.[start] ?? at + start
+    const originalEnd = (end: number): number => text.ends?.[end - 1] ?? at + end
+    const { mayBeSpecial } = this
+    let goes = true
+    this.normalizedAdded.cut(
+      text.text,
+      mayBeSpecial === null ? null : (start, end) => mayBeSpecial(original(start), originalEnd(end)),
+      (start, end) => {
+        goes = this.encodeSegment(sliced(text, start, end), at === 0 && start === 0)
+        return goes
+      },
+      (token, start, end) => {
+        goes = this.putAdded(token.id, original(start), originalEnd(end))
+        return goes
+      },
+    )
+    return goes
+  }
+
+  private fail(message: string): boolean {
+    this.failure = { kind: "encode_failed", message }
+    return false
+  }
+
+  /** A normalized segment without added tokens. */
+  private encodeSegment(segment: AlignedText, startsText: boolean): boolean {
+    const { scanner, steps, prefixBlank } = this.parts.preTokenizer
+    if (scanner !== null) {
+      const text = prefixBlank && !segment.text.startsWith(" ") ? prefixed(segment, " ") : segment
+      return this.encodePieces(text, false)
+    }
+    let pieces: AlignedText[] = [segment]
+    for (const step of steps) {
+      const next = step(pieces, { startsText })
+      if (!next.ok) return this.fail(next.error.message)
+      pieces = next.value
+    }
+    for (const piece of pieces) if (!this.encodePieces(piece, true)) return false
+    return true
+  }
+
+  private encodePieces(text: AlignedText, whole: boolean): boolean {
+    if (this.offsets !== null) return this.encodeAligned(text)
+    const { length } = text.text
+    // Likely enough for any text; the core says when it is not, and then starts again.
+    if (this.growsIds) this.reserve(this.count + (length > 0x8000 ? length >> 1 : length) + 16)
+    for (;;) {
+      const tokensMax = this.tokensMax - this.count
+      const end = whole
+        ? this.core.encodePiece(text.text, this.ids, this.count, tokensMax)
+        : this.core.encode(text.text, this.ids, this.count, tokensMax)
+      if (end >= 0) {
+        this.count = end
+        return this.count <= this.tokensMax
+      }
+      if (end === pieceTooLong) return this.fail("the text has a piece that is longer than any model could use")
+      this.reserve(-end)
+    }
+  }
+
+  /** The slow road, with an offset for each token. */
+  private encodeAligned(text: AlignedText): boolean {
+    const room = 3 * text.text.length + 1
+    const ids = new Uint32Array(room)
+    const ends = new Uint32Array(room)
+    const count = this.core.encodeWithOffsets(text.text, ids, ends, 0, this.tokensMax - this.count)
+    if (count < 0) return this.fail("the text has a piece that is longer than any model could use")
+    this.reserve(this.count + count)
+    this.ids.set(ids.subarray(0, count), this.count)
+    this.count += count
+    const unitOf = unitsByByte(text.text)
+    let startByte = 0
+    for (let i = 0; i < count; i++) {
+      const endByte = ends[i]!
+      const first = unitOf[startByte]!
+      const last = unitOf[Math.max(startByte, endByte - 1)]!
+      this.offsets!.push(text.starts![first] ?? 0, text.ends![last] ?? 0)
+      startByte = endByte
+    }
+    return this.count <= this.tokensMax
+  }
+
+  /** Leaves white space at a token's ends out of its offsets. Source: `process_offsets` of HF's ByteLevel. */
+  private trimOffsets(text: string, from: number, addPrefixSpace: boolean): void {
+    const offsets = this.offsets!
+    for (let i = from; i < this.count; i++) {
+      const spelling = this.parts.spellings[this.ids[i]!] ?? ""
+      const chars = Array.from(spelling)
+      let leading = 0
+      while (leading < chars.length && isTrimmed(chars[leading]!)) leading += 1
+      let trailing = 0
+      while (trailing < chars.length && isTrimmed(chars[chars.length - 1 - trailing]!)) trailing += 1
+      let start = offsets[2 * i]!
+      let end = offsets[2 * i + 1]!
+      if (leading > 0) {
+        // The blank that add_prefix_space put there was never in the text.
+        if ((i === from || start === 0) && addPrefixSpace) leading -= 1
+        start = Math.min(forward(text, start, leading), end)
+      }
+      if (trailing > 0) end = Math.max(backward(text, end, trailing), start)
+      offsets[2 * i] = start
+      offsets[2 * i + 1] = end
+    }
+  }
+
+  private truncate(contentStart: number, room: number, side: "left" | "right"): void {
+    const surplus = this.count - contentStart - room
+    if (surplus <= 0) return
+    if (side === "left") {
+      this.ids.copyWithin(contentStart, contentStart + surplus, this.count)
+      this.offsets?.splice(2 * contentStart, 2 * surplus)
+    } else {
+      this.offsets?.splice(2 * (contentStart + room))
+    }
+    this.count -= surplus
+  }
+
+  private normalizedContent(content: string): string {
+    if (this.parts.normalizer === null) return content
+    const normalized = this.parts.normalizer(originalText(content, false))
+    return normalized.ok ? normalized.value.text : content
+  }
+}
+
+function longestBytes(parts: TokenizerParts): number {
+  let longest = 1
+  const { ends } = parts.packedTokens
+  for (let id = 0; id < ends.length; id++) longest = Math.max(longest, ends[id]! - (ends[id - 1] ?? 0))
+  for (const { content } of parts.addedTokens) longest = Math.max(longest, 3 * content.length)
+  return longest
+}
+
+/** For each byte of the text's UTF-8: the UTF-16 unit that its character starts at. */
+function unitsByByte(text: string): Uint32Array {
+  const units = new Uint32Array(3 * text.length + 1)
+  let byte = 0
+  for (let unit = 0; unit < text.length; ) {
+    const code = text.codePointAt(unit)!
+    const size = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4
+    for (let k = 0; k < size; k++) units[byte++] = unit
+    unit += code > 0xffff ? 2 : 1
+  }
+  units.fill(Math.max(0, text.length - 1), byte)
+  return units
+}
+
+function isTrimmed(char: string): boolean {
+  return char === "Ġ" || /\s/.test(char)
+}
+
+function forward(text: string, at: number, count: number): number {
+  let unit = at
+  for (let i = 0; i < count && unit < text.length; i++) unit += text.codePointAt(unit)! > 0xffff ? 2 : 1
+  return unit
+}
+
+function backward(text: string, at: number, count: number): number {
+  let unit = at
+  for (let i = 0; i < count && unit > 0; i++) {
+    const low = text.charCodeAt(unit - 1)
+    unit -= low >= 0xdc00 && low <= 0xdfff && unit >= 2 ? 2 : 1
+  }
+  return unit
+}
+
+/** Turns UTF-16 offsets of `text` into code point offsets, in place. */
+function toCodePoints(text: string, offsets: Uint32Array): void {
+  let isPlain = true
+  for (let i = 0; i < text.length && isPlain; i++) isPlain = (text.charCodeAt(i) & 0xf800) !== 0xd800
+  if (isPlain) return
+  const points = new Uint32Array(text.length + 1)
+  let count = 0
+  for (let unit = 0; unit < text.length; ) {
+    const size = text.codePointAt(unit)! > 0xffff ? 2 : 1
+    for (let k = 0; k < size; k++) points[unit + k] = count
+    unit += size
+    count += 1
+  }
+  points[text.length] = count
+  for (let i = 0; i < offsets.length; i++) offsets[i] = points[offsets[i]!]!
+}
