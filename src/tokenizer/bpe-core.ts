@@ -1,0 +1,337 @@
+import { err, ok, type Result } from "../result"
+import { unicodeClasses } from "./unicode-classes"
+import { wasmModule } from "./wasm-module"
+
+/**
+ * How a text is cut into pieces before merges. One name for each distinct split pattern (patterns: wasm/assembly/scan.ts):
+ * `whole` = no cut; `cl100k` is Llama 3's too; `tekken` is o200k without contractions and with single digits;
+ * `deepseek3` cuts in three steps.
+ */
+export type ScannerFamily =
+  | "whole"
+  | "gpt2"
+  | "cl100k"
+  | "llama3"
+  | "qwen2"
+  | "qwen35"
+  | "o200k"
+  | "tekken"
+  | "deepseek3"
+
+/** The numbers of wasm/assembly/scan.ts. */
+const familyNumbers: { readonly [family in ScannerFamily]: number } = {
+  whole: 0,
+  gpt2: 1,
+  cl100k: 2,
+  llama3: 2,
+  qwen2: 3,
+  qwen35: 4,
+  o200k: 5,
+  tekken: 6,
+  deepseek3: 7,
+}
+
+/** All tokens' bytes one behind the other: token `id` is `[ends[id - 1] ?? 0, ends[id])`; an empty one is no BPE token. */
+export interface PackedTokens {
+  readonly bytes: Uint8Array
+  readonly ends: Uint32Array
+}
+
+/** A vocabulary's tables. */
+export interface BpeTables {
+  readonly scanner: ScannerFamily
+  /** By id; null = not a BPE token. Packed tables load faster. */
+  readonly tokenBytes: readonly (Uint8Array | null)[] | PackedTokens
+  /** Left id, right id for each merge in rank order; null = a rank file, where a token's id is its rank. */
+  readonly merges: Uint32Array | null
+  /** A piece that is a token is that token, whatever merges would make of it. Rank files always are so. */
+  readonly ignoreMerges: boolean
+  /** Ids of `<0x00>` … `<0xFF>` (-1 = none): units are characters then, as SentencePiece has them; null = units are bytes. */
+  readonly byteFallback: Int32Array | null
+  /** For units without a token; -1 = they are dropped. */
+  readonly unknownId: number
+  /** Unknown units side by side are one token. */
+  readonly fuseUnknown: boolean
+}
+
+/** Tables that contradict themselves, or that are too large. */
+export interface TokenizerUnusable {
+  readonly kind: "tokenizer_unusable"
+  readonly message: string
+}
+
+/** What `encode` gives for a text with a single piece that is longer than any model could use. */
+export const pieceTooLong: number = Number.MIN_SAFE_INTEGER
+
+/** The longest piece that is merged. Its scratch takes 40 bytes a byte. */
+const pieceBytesMax = 16 * 1024 * 1024
+/** Text is taken in windows of this size, so that it stays in the processor's cache and memory does not grow with it. */
+const windowBytesUsual = 32 * 1024
+/** Ids below 2^21: more would not fit the pair table's entries. */
+const tokensMaxEver = 1 << 21
+/** Up to here a loop copies faster than a fresh subarray. */
+const idsCopiedOneByOne = 48
+
+const utf8 = new TextEncoder()
+
+/** The WebAssembly side (wasm/assembly/core.ts). Addresses are bytes. */
+interface Exports {
+  readonly memory: WebAssembly.Memory
+  prepare(tokens: number, tokenBytes: number, merges: number, classBytes: number, joinedBytes: number): number
+  tokenStartsAddress(): number
+  tokenBytesAddress(): number
+  classesAddress(): number
+  fallbackAddress(): number
+  buildVocabulary(): number
+  mergesAddress(): number
+  build(fromRanks: boolean, wholeWords: boolean, characters: boolean, unknown: number, fuses: boolean): number
+  culpritIndex(): number
+  layWindow(bytes: number, pieceBytes: number, withEnds: boolean): number
+  windowAddress(): number
+  idsAddress(): number
+  endsAddress(): number
+  reachedBytes(): number
+  keepRest(bytes: number): void
+  forgetWords(): void
+  encode(family: number, bytes: number, final: boolean, idsMost: number): number
+  encodeEnds(family: number, bytes: number, final: boolean, base: number, idsMost: number): number
+}
+
+/**
+ * Pre-tokenizer and BPE of one vocabulary in WebAssembly: the only file that touches its memory. Knows no added tokens,
+ * no normalizer, no BOS: those are the caller's. One instance serves one thread; calls do not nest.
+ */
+export class BpeCore {
+  private readonly wasm: Exports
+  private readonly family: number
+  private windowBytes = 0
+  private withEnds = false
+  /** Views of the window; made again when it is laid anew, since memory may have grown. */
+  private text: Uint8Array = new Uint8Array(0)
+  private ids: Uint32Array = new Uint32Array(0)
+  private ends: Uint32Array = new Uint32Array(0)
+
+  private constructor(wasm: Exports, family: number) {
+    this.wasm = wasm
+    this.family = family
+  }
+
+  /** Builds the tables. Fails when two ids have the same bytes or a merge's parts or result are no tokens. */
+  static create(tables: BpeTables): Result<BpeCore, TokenizerUnusable> {
+    const { starts, bytes, longest } = packTokens(tables.tokenBytes)
+    const tokenCount = starts.length - 1
+    if (tokenCount > tokensMaxEver) return unusable(`${tokenCount} tokens are more than ${tokensMaxEver}`)
+    // The imports are none, and the exports are what wasm/assembly/core.ts says.
+    const wasm = new WebAssembly.Instance(wasmModule()).exports as unknown as Exports
+    const classes = unicodeClasses()
+    const merges = tables.merges
+    const mergeCount = merges === null ? 0 : merges.length >> 1
+    if (!wasm.prepare(tokenCount, bytes.length, mergeCount, classes.length, longest)) return unusable("no memory")
+    new Uint32Array(wasm.memory.buffer, wasm.tokenStartsAddress(), starts.length).set(starts)
+    new Uint8Array(wasm.memory.buffer, wasm.tokenBytesAddress(), bytes.length).set(bytes)
+    new Uint8Array(wasm.memory.buffer, wasm.classesAddress(), classes.length).set(classes)
+    if (tables.byteFallback !== null) {
+      new Int32Array(wasm.memory.buffer, wasm.fallbackAddress(), 256).set(tables.byteFallback.subarray(0, 256))
+    }
+    let outcome = wasm.buildVocabulary()
+    if (outcome === 0) {
+      if (merges !== null) {
+        const at = wasm.mergesAddress()
+        if (at === 0) return unusable("no memory")
+        new Uint32Array(wasm.memory.buffer, at, merges.length).set(merges)
+      }
+      const wholeWords = tables.ignoreMerges || merges === null
+      const characters = tables.byteFallback !== null
+      outcome = wasm.build(merges === null, wholeWords, characters, tables.unknownId, tables.fuseUnknown)
+    }
+    if (outcome !== 0) return unusable(buildFailure(outcome, wasm.culpritIndex()))
+    const core = new BpeCore(wasm, familyNumbers[tables.scanner])
+    return core.layWindow(windowBytesUsual, false) ? ok(core) : unusable("no memory")
+  }
+
+  /**
+   * Ids of the text to `out` from index `at` on; gives the index behind the last. Stops early once there are more than
+   * `tokensMax`. A negative number -n: `out` is too short, n is enough. `pieceTooLong`: see there.
+   */
+  encode(text: string, out: Uint32Array, at: number, tokensMax: number): number {
+    return this.run(this.family, text, out, null, at, tokensMax)
+  }
+
+  /** The same for UTF-8 bytes in [start, end), which must be valid. */
+  encodeUtf8(bytes: Uint8Array, start: number, end: number, out: Uint32Array, at: number, tokensMax: number): number {
+    let from = start
+    let held = 0
+    let to = at
+    for (;;) {
+      const taken = wholeCharacters(bytes, from, Math.min(end, from + this.windowBytes - held), end) - from
+      this.text.set(bytes.subarray(from, from + taken), held)
+      from += taken
+      held += taken
+      const final = from === end
+      const count = this.wasm.encode(this.family, held, final, idsLeft(tokensMax, to - at))
+      if (to + count > out.length) return -(at + end - start)
+      copyIds(this.ids, count, out, to)
+      to += count
+      if (final || to - at > tokensMax) return this.done(to)
+      held = this.keepRest(held)
+      if (held < 0) return this.done(pieceTooLong)
+    }
+  }
+
+  /** As `encode`, for a text that is one piece: no scanner cuts it. */
+  encodePiece(text: string, out: Uint32Array, at: number, tokensMax: number): number {
+    return this.run(0, text, out, null, at, tokensMax)
+  }
+
+  /** As `encode`; `ends[i]` is where the token `out[i]` ends, in UTF-8 bytes of the text. */
+  encodeWithOffsets(text: string, out: Uint32Array, ends: Uint32Array, at: number, tokensMax: number): number {
+    return this.run(this.family, text, out, ends, at, tokensMax)
+  }
+
+  /** Empties the word cache. For measurements: a cold core gives the same ids. */
+  forgetWords(): void {
+    this.wasm.forgetWords()
+  }
+
+  /** Bytes of linear memory. */
+  memoryBytes(): number {
+    return this.wasm.memory.buffer.byteLength
+  }
+
+  /** Hot (bench/tokenize.ts): fills the window, encodes it, copies the ids, until the text is at its end. */
+  private run(
+    family: number,
+    text: string,
+    out: Uint32Array,
+    ends: Uint32Array | null,
+    at: number,
+    tokensMax: number,
+  ): number {
+    if (ends !== null && !this.withEnds && !this.layWindow(this.windowBytes, true)) return pieceTooLong
+    const length = text.length
+    let units = 0
+    let held = 0
+    let behind = 0
+    let to = at
+    for (;;) {
+      const part = units === 0 && length <= this.windowBytes ? text : substringOf(text, units, this.windowBytes)
+      const { read, written } = utf8.encodeInto(part, held === 0 ? this.text : this.text.subarray(held))
+      units += read
+      held += written
+      const final = units === length
+      const most = idsLeft(tokensMax, to - at)
+      const count =
+        ends === null
+          ? this.wasm.encode(family, held, final, most)
+          : this.wasm.encodeEnds(family, held, final, behind, most)
+      if (to + count > out.length) return -(at + length * 3)
+      copyIds(this.ids, count, out, to)
+      if (ends !== null) ends.set(this.ends.subarray(0, count), to)
+      to += count
+      if (final || to - at > tokensMax) return this.done(to)
+      behind += this.wasm.reachedBytes()
+      held = this.keepRest(held)
+      if (held < 0) return this.done(pieceTooLong)
+    }
+  }
+
+  /** Moves the window's rest to its front, and gives its length; a rest that fills the window gets a larger one. */
+  private keepRest(bytes: number): number {
+    const reached = this.wasm.reachedBytes()
+    if (reached > 0) {
+      this.wasm.keepRest(bytes)
+      return bytes - reached
+    }
+    const rest = this.text.slice(0, bytes)
+    const larger = this.windowBytes * 2
+    if (larger > pieceBytesMax || !this.layWindow(larger, this.withEnds)) return -1
+    this.text.set(rest)
+    return bytes
+  }
+
+  /** Goes back to the usual window after a long piece. */
+  private done(result: number): number {
+    if (this.windowBytes !== windowBytesUsual || this.withEnds) this.layWindow(windowBytesUsual, false)
+    return result
+  }
+
+  private layWindow(bytes: number, withEnds: boolean): boolean {
+    if (!this.wasm.layWindow(bytes, bytes, withEnds)) return false
+    const { buffer } = this.wasm.memory
+    this.windowBytes = bytes
+    this.withEnds = withEnds
+    this.text = new Uint8Array(buffer, this.wasm.windowAddress(), bytes)
+    this.ids = new Uint32Array(buffer, this.wasm.idsAddress(), bytes)
+    this.ends = withEnds ? new Uint32Array(buffer, this.wasm.endsAddress(), bytes) : new Uint32Array(0)
+    return true
+  }
+}
+
+function idsLeft(tokensMax: number, written: number): number {
+  return Math.min(tokensMax - written, 0xffff_ffff)
+}
+
+/** Up to `units` UTF-16 units from `start`, not ending inside a character. */
+function substringOf(text: string, start: number, units: number): string {
+  let end = start + units
+  if (end < text.length && (text.charCodeAt(end - 1) & 0xfc00) === 0xd800) end -= 1
+  return text.substring(start, end)
+}
+
+/** `cut`, or the start of the character that it falls into; `end` is the end of the text. */
+function wholeCharacters(bytes: Uint8Array, start: number, cut: number, end: number): number {
+  let at = cut
+  if (at < end) while (at > start && (bytes[at]! & 0xc0) === 0x80) at -= 1
+  return at
+}
+
+function copyIds(ids: Uint32Array, count: number, out: Uint32Array, at: number): void {
+  if (count > idsCopiedOneByOne) out.set(ids.subarray(0, count), at)
+  else for (let i = 0; i < count; i++) out[at + i] = ids[i]!
+}
+
+function packTokens(tokens: readonly (Uint8Array | null)[] | PackedTokens): {
+  starts: Uint32Array
+  bytes: Uint8Array
+  longest: number
+} {
+  let longest = 0
+  if ("ends" in tokens) {
+    const starts = new Uint32Array(tokens.ends.length + 1)
+    starts.set(tokens.ends, 1)
+    for (let id = 1; id < starts.length; id++) longest = Math.max(longest, starts[id]! - starts[id - 1]!)
+    return { starts, bytes: tokens.bytes, longest }
+  }
+  const starts = new Uint32Array(tokens.length + 1)
+  for (let id = 0; id < tokens.length; id++) {
+    const length = tokens[id]?.length ?? 0
+    longest = Math.max(longest, length)
+    starts[id + 1] = starts[id]! + length
+  }
+  const bytes = new Uint8Array(starts[tokens.length]!)
+  for (let id = 0; id < tokens.length; id++) {
+    const token = tokens[id]
+    if (token !== null && token !== undefined) bytes.set(token, starts[id]!)
+  }
+  return { starts, bytes, longest }
+}
+
+function unusable(message: string): { readonly ok: false; readonly error: TokenizerUnusable } {
+  return err({ kind: "tokenizer_unusable", message })
+}
+
+/** Outcomes of wasm/assembly/vocabulary.ts in words. */
+function buildFailure(outcome: number, index: number): string {
+  switch (outcome) {
+    case 2:
+      return `token ${index} has the same bytes as another`
+    case 3:
+      return `merge ${index} names a token that is not there`
+    case 4:
+      return `what merge ${index} makes is not in the vocabulary`
+    case 5:
+      return "the merges do not fit their table"
+    default:
+      return "no memory for the tables"
+  }
+}

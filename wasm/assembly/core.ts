@@ -1,0 +1,177 @@
+/**
+ * What the host calls (src/tokenizer/bpe-core.ts, the only other side of this memory).
+ *
+ * Once: `prepare`, the host writes the packed tables, `build`. Then, as often as wanted: `layWindow` for a size, the
+ * host writes UTF-8 at its address, `encode…`, the host reads ids. Behind the text the window has room for reads beyond
+ * its end.
+ */
+import { mark, release, reserve } from "./memory"
+import { scratchBytes, setScratch, setUnits } from "./merge"
+import { pieceEnd, WHOLE } from "./scan"
+import { clearSawEnd, sawEnd, setClassTable } from "./unicode"
+import { BUILT, buildMerges, buildMergesFromRanks, buildTokens, culprit, NONE } from "./vocabulary"
+import { clearCache, encodePiece, encodeUncached, encodeWithEnds, setWords } from "./words"
+
+const NO_MEMORY: i32 = 1
+
+let startsAt: usize = 0
+let bytesAt: usize = 0
+let tokens: u32 = 0
+let mergesAt: usize = 0
+let merges: u32 = 0
+let fallbackAt: usize = 0
+let classesAt: usize = 0
+/** Behind the tables: everything above is window and scratch. */
+let tablesEnd: usize = 0
+
+let windowAt: usize = 0
+let windowBytes: u32 = 0
+let idsAt: usize = 0
+let endsAt: usize = 0
+
+/** How far the last call came, as an address in the window: the text behind it is not encoded yet. */
+let reached: usize = 0
+
+/** Room for the packed tables. False when there is no memory. */
+export function prepare(tokenCount: u32, tokenBytes: u32, mergeCount: u32, classBytes: u32, joinedBytes: u32): bool {
+  tokens = tokenCount
+  merges = mergeCount
+  startsAt = reserve((<usize>tokenCount + 1) << 2)
+  bytesAt = reserve(<usize>tokenBytes + 16)
+  classesAt = reserve(<usize>classBytes)
+  fallbackAt = reserve(1024)
+  joinedMost = joinedBytes
+  // Merges go where tables will not: they are read once. See `build`.
+  return startsAt != 0 && bytesAt != 0 && classesAt != 0 && fallbackAt != 0
+}
+
+let joinedMost: u32 = 0
+
+export function tokenStartsAddress(): usize {
+  return startsAt
+}
+export function tokenBytesAddress(): usize {
+  return bytesAt
+}
+export function classesAddress(): usize {
+  return classesAt
+}
+export function fallbackAddress(): usize {
+  return fallbackAt
+}
+
+/** First half of building: bytes → id. Then the host writes the merges, if there are any, at `mergesAddress`. */
+export function buildVocabulary(): i32 {
+  setClassTable(classesAt)
+  return buildTokens(startsAt, bytesAt, tokens)
+}
+
+/**
+ * Room for the merges. They stand where the host writes them until `build` has read them; the table made from them comes
+ * behind, so this memory is lost. It is 8 bytes a merge.
+ */
+export function mergesAddress(): usize {
+  mergesAt = reserve((<usize>merges << 3) + 16)
+  return mergesAt
+}
+
+/** Second half: the pairs, the cache, and how units are made. */
+export function build(fromRanks: bool, wholeWords: bool, characters: bool, unknown: i32, fuses: bool): i32 {
+  let outcome: i32
+  if (fromRanks) {
+    outcome = buildMergesFromRanks()
+  } else {
+    const joined = reserve(<usize>joinedMost * 2 + 16)
+    if (joined == 0) return NO_MEMORY
+    outcome = buildMerges(mergesAt, merges, joined)
+  }
+  if (outcome != BUILT) return outcome
+  const unknownId = unknown < 0 ? NONE : <u32>unknown
+  if (!setUnits(characters ? fallbackAt : 0, unknownId, fuses) || !setWords(wholeWords)) return NO_MEMORY
+  tablesEnd = mark()
+  return BUILT
+}
+
+/** The token or merge that an outcome of building is about. */
+export function culpritIndex(): u32 {
+  return culprit
+}
+
+/** Lays a window for `bytes` of text, its ids, and scratch for a piece of `pieceBytes`. What was in it is lost. */
+export function layWindow(bytes: u32, pieceBytes: u32, withEnds: bool): bool {
+  release(tablesEnd)
+  windowBytes = bytes
+  windowAt = reserve(<usize>bytes + 32)
+  // One id a byte at most, and a few more that may be overwritten behind them.
+  idsAt = reserve((<usize>bytes << 2) + 32)
+  endsAt = withEnds ? reserve((<usize>bytes << 2) + 32) : 0
+  const scratch = reserve(scratchBytes(pieceBytes))
+  setScratch(scratch, pieceBytes)
+  return windowAt != 0 && idsAt != 0 && scratch != 0 && (!withEnds || endsAt != 0)
+}
+
+export function windowAddress(): usize {
+  return windowAt
+}
+export function idsAddress(): usize {
+  return idsAt
+}
+export function endsAddress(): usize {
+  return endsAt
+}
+/** Bytes of the window that the last call encoded. */
+export function reachedBytes(): u32 {
+  return <u32>(reached - windowAt)
+}
+/** Moves what was not encoded to the front of the window. */
+export function keepRest(bytes: u32): void {
+  memory.copy(windowAt, reached, bytes - <u32>(reached - windowAt))
+}
+
+export function forgetWords(): void {
+  clearCache()
+}
+
+/**
+ * Encodes the window's first `bytes` bytes, and stops once there are more than `most` ids. Unless `final`, more text will
+ * follow, and a piece that it could change is left. Gives the number of ids.
+ */
+export function encode(family: i32, bytes: u32, final: bool, most: u32): u32 {
+  const end = windowAt + bytes
+  const outEnd = idsAt + (<usize>min<u32>(most, windowBytes) << 2)
+  let at = windowAt
+  let out = idsAt
+  if (family == WHOLE) {
+    if (final && bytes > 0) {
+      out = encodeUncached(at, bytes, out)
+      at = end
+    }
+  } else {
+    while (at < end && out <= outEnd) {
+      clearSawEnd()
+      const next = pieceEnd(family, at, end)
+      if (sawEnd && !final) break
+      out = encodePiece(at, <u32>(next - at), out)
+      at = next
+    }
+  }
+  reached = at
+  return <u32>((out - idsAt) >> 2)
+}
+
+/** The same without the cache, with the end of each token in bytes from the window's start plus `base`. */
+export function encodeEnds(family: i32, bytes: u32, final: bool, base: u32, most: u32): u32 {
+  const end = windowAt + bytes
+  const outEnd = idsAt + (<usize>min<u32>(most, windowBytes) << 2)
+  let at = windowAt
+  let out = idsAt
+  while (at < end && out <= outEnd) {
+    clearSawEnd()
+    const next = pieceEnd(family, at, end)
+    if (sawEnd && !final) break
+    out = encodeWithEnds(at, <u32>(next - at), out, endsAt + (out - idsAt), base + <u32>(at - windowAt))
+    at = next
+  }
+  reached = at
+  return <u32>((out - idsAt) >> 2)
+}

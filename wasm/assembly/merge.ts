@@ -1,0 +1,293 @@
+/**
+ * Byte pair encoding of one piece: units (bytes or characters), then the merge of lowest rank, the leftmost first where
+ * ranks are equal, until none is left. Short pieces look for the lowest rank with SIMD; long ones keep a heap, so that
+ * the work is linear × log.
+ */
+import { reserve } from "./memory"
+import { codePointAt, width } from "./unicode"
+import {
+  byteIds,
+  bytePairRank,
+  mergedId,
+  NONE,
+  pairRank,
+  tokenOf,
+} from "./vocabulary"
+
+/** Units that the SIMD road takes. */
+const SMALL_UNITS: u32 = 96
+/** Length of its arrays: four lanes behind the last pair are overwritten. */
+const SMALL_LANES: u32 = SMALL_UNITS + 4
+
+/** i32 × 256: tokens for the bytes of a character without a token, -1 where there is none; 0 = units are bytes. */
+let fallbackIds: usize = 0
+let unknownId: u32 = NONE
+let fusesUnknown: bool = false
+
+/** One unit or what it was merged into: arrays by position. A dead position (merged into the one before) has no rank. */
+let ids: usize = 0
+/** Where its bytes start in the piece. */
+let starts: usize = 0
+/** Rank of the merge with the next one, or NONE. */
+let ranks: usize = 0
+let nexts: usize = 0
+let befores: usize = 0
+
+let smallAt: usize = 0
+/** Scratch for long pieces: at the top of memory, its size in units. */
+let largeAt: usize = 0
+let largeUnits: u32 = 0
+
+export function setUnits(fallback: usize, unknown: u32, fuses: bool): bool {
+  fallbackIds = fallback
+  unknownId = unknown
+  fusesUnknown = fuses
+  smallAt = reserve(<usize>SMALL_LANES * 20)
+  return smallAt != 0
+}
+
+/** Bytes of scratch for a piece of `units`: five arrays and the heap, which holds at most two entries a unit. */
+export function scratchBytes(units: u32): usize {
+  return <usize>units * (5 * 4 + 2 * 8) + 128
+}
+
+/** The scratch may be anywhere; the host lays it behind the window. */
+export function setScratch(at: usize, units: u32): void {
+  largeAt = at
+  largeUnits = units
+}
+
+function layArrays(at: usize, units: usize): void {
+  ids = at
+  starts = at + (units << 2)
+  ranks = at + (units << 3)
+  nexts = at + units * 12
+  befores = at + (units << 4)
+}
+
+/**
+ * The ids of the piece to `out`, one after another; where `ends` is not 0, also where each token ends, counted from
+ * `base`. Gives the number of ids. The caller made sure that scratch for `length` units is there.
+ */
+export function mergePiece(at: usize, length: u32, out: usize, ends: usize, base: u32): u32 {
+  const small = length <= SMALL_UNITS
+  if (small) layArrays(smallAt, SMALL_LANES)
+  else layArrays(largeAt, largeUnits)
+  const count = fallbackIds == 0 ? byteUnits(at, length) : characterUnits(at, length)
+  if (count > 1) {
+    if (small) mergeSmall(count)
+    else mergeLarge(count)
+  }
+  return emit(count, length, out, ends, base)
+}
+
+/** Bytes as units; those without a token are unknown, or nothing when the vocabulary has no unknown token. */
+function byteUnits(at: usize, length: u32): u32 {
+  let count: u32 = 0
+  let last: u32 = 256
+  for (let i: u32 = 0; i < length; i++) {
+    const byte: u32 = load<u8>(at + i)
+    let id = load<u32>(byteIds + (<usize>byte << 2))
+    if (id == NONE) {
+      count = addUnknown(count, i)
+      last = 256
+      continue
+    }
+    const here = <usize>count << 2
+    store<u32>(ids + here, id)
+    store<u32>(starts + here, i)
+    if (count > 0) {
+      const rank = last < 256 ? bytePairRank(last, byte) : pairRank(load<u32>(ids + here - 4), id)
+      store<u32>(ranks + here - 4, rank)
+    }
+    last = byte
+    count++
+  }
+  return count
+}
+
+function addUnknown(count: u32, start: u32): u32 {
+  if (unknownId == NONE) return count
+  const here = <usize>count << 2
+  if (count > 0) {
+    const before = load<u32>(ids + here - 4)
+    if (fusesUnknown && before == unknownId) return count
+    store<u32>(ranks + here - 4, pairRank(before, unknownId))
+  }
+  store<u32>(ids + here, unknownId)
+  store<u32>(starts + here, start)
+  return count + 1
+}
+
+/** Characters as units; one without a token falls apart into the tokens of its bytes if all of them are there. */
+function characterUnits(at: usize, length: u32): u32 {
+  let count: u32 = 0
+  let i: u32 = 0
+  while (i < length) {
+    codePointAt(at + i)
+    const bytes = <u32>width
+    const id = tokenOf(at + i, bytes)
+    if (id != NONE) {
+      count = addUnit(count, id, i)
+    } else {
+      let all = true
+      for (let k: u32 = 0; k < bytes; k++) {
+        if (load<i32>(fallbackIds + (<usize>load<u8>(at + i + k) << 2)) < 0) all = false
+      }
+      if (all) {
+        for (let k: u32 = 0; k < bytes; k++) {
+          count = addUnit(count, load<u32>(fallbackIds + (<usize>load<u8>(at + i + k) << 2)), i + k)
+        }
+      } else {
+        count = addUnknown(count, i)
+      }
+    }
+    i += bytes
+  }
+  return count
+}
+
+function addUnit(count: u32, id: u32, start: u32): u32 {
+  const here = <usize>count << 2
+  if (count > 0) store<u32>(ranks + here - 4, pairRank(load<u32>(ids + here - 4), id))
+  store<u32>(ids + here, id)
+  store<u32>(starts + here, start)
+  return count + 1
+}
+
+function link(count: u32): void {
+  for (let i: u32 = 0; i < count; i++) {
+    store<u32>(nexts + (<usize>i << 2), i + 1)
+    store<u32>(befores + (<usize>i << 2), i - 1)
+  }
+}
+
+/** Merges the unit at `i` with its next one and looks up the ranks on both sides. `count` = no next, -1 = none before. */
+// @ts-ignore: decorator
+@inline
+function mergeAt(i: u32, rank: u32, count: u32): void {
+  const here = <usize>i << 2
+  const id = mergedId(rank)
+  const dead = load<u32>(nexts + here)
+  const next = load<u32>(nexts + (<usize>dead << 2))
+  store<u32>(ids + here, id)
+  store<u32>(nexts + here, next)
+  store<u32>(ranks + (<usize>dead << 2), NONE)
+  if (next < count) {
+    store<u32>(befores + (<usize>next << 2), i)
+    store<u32>(ranks + here, pairRank(id, load<u32>(ids + (<usize>next << 2))))
+  } else {
+    store<u32>(ranks + here, NONE)
+  }
+  const before = load<u32>(befores + here)
+  if (before != NONE) {
+    store<u32>(ranks + (<usize>before << 2), pairRank(load<u32>(ids + (<usize>before << 2)), id))
+  }
+}
+
+function mergeSmall(count: u32): void {
+  link(count)
+  // Lanes behind the last pair never win.
+  v128.store(ranks + (<usize>(count - 1) << 2), i32x4.splat(-1))
+  const end = ranks + (<usize>(count - 1) << 2)
+  while (true) {
+    let least = v128.load(ranks)
+    for (let at = ranks + 16; at < end; at += 16) least = i32x4.min_u(least, v128.load(at))
+    least = i32x4.min_u(least, v128.shuffle<i32>(least, least, 2, 3, 0, 1))
+    least = i32x4.min_u(least, v128.shuffle<i32>(least, least, 1, 0, 3, 2))
+    const rank = <u32>i32x4.extract_lane(least, 0)
+    if (rank == NONE) return
+    let at = ranks
+    let lanes = i32x4.bitmask(i32x4.eq(v128.load(at), least))
+    while (lanes == 0) {
+      at += 16
+      lanes = i32x4.bitmask(i32x4.eq(v128.load(at), least))
+    }
+    mergeAt(<u32>((at - ranks) >> 2) + <u32>ctz(lanes), rank, count)
+  }
+}
+
+/** Heap of (rank << 32 | position), behind the arrays. */
+let heap: usize = 0
+let heapCount: u32 = 0
+
+function push(rank: u32, position: u32): void {
+  const item = (<u64>rank << 32) | <u64>position
+  let i = heapCount++
+  while (i > 0) {
+    const parent = (i - 1) >> 1
+    const above = load<u64>(heap + (<usize>parent << 3))
+    if (above <= item) break
+    store<u64>(heap + (<usize>i << 3), above)
+    i = parent
+  }
+  store<u64>(heap + (<usize>i << 3), item)
+}
+
+function pop(): u64 {
+  const first = load<u64>(heap)
+  heapCount--
+  const item = load<u64>(heap + (<usize>heapCount << 3))
+  let i: u32 = 0
+  while (true) {
+    let child = i * 2 + 1
+    if (child >= heapCount) break
+    let below = load<u64>(heap + (<usize>child << 3))
+    if (child + 1 < heapCount) {
+      const other = load<u64>(heap + (<usize>(child + 1) << 3))
+      if (other < below) {
+        below = other
+        child++
+      }
+    }
+    if (item <= below) break
+    store<u64>(heap + (<usize>i << 3), below)
+    i = child
+  }
+  store<u64>(heap + (<usize>i << 3), item)
+  return first
+}
+
+function mergeLarge(count: u32): void {
+  link(count)
+  store<u32>(ranks + (<usize>(count - 1) << 2), NONE)
+  heap = (largeAt + <usize>largeUnits * 20 + 15) & ~7
+  heapCount = 0
+  for (let i: u32 = 0; i + 1 < count; i++) {
+    const rank = load<u32>(ranks + (<usize>i << 2))
+    if (rank != NONE) push(rank, i)
+  }
+  // Each merge takes one entry and adds at most two while one unit goes: never more than two entries a unit.
+  while (heapCount > 0) {
+    const top = pop()
+    const rank = <u32>(top >> 32)
+    const i = <u32>top
+    // The pair changed since: what stands there now has an entry of its own.
+    if (load<u32>(ranks + (<usize>i << 2)) != rank) continue
+    mergeAt(i, rank, count)
+    const here = load<u32>(ranks + (<usize>i << 2))
+    if (here != NONE) push(here, i)
+    const before = load<u32>(befores + (<usize>i << 2))
+    if (before == NONE) continue
+    const there = load<u32>(ranks + (<usize>before << 2))
+    if (there != NONE) push(there, before)
+  }
+}
+
+function emit(count: u32, length: u32, out: usize, ends: usize, base: u32): u32 {
+  let written: usize = 0
+  if (count == 1) {
+    store<u32>(out, load<u32>(ids))
+    if (ends != 0) store<u32>(ends, base + length)
+    return 1
+  }
+  for (let i: u32 = 0; i < count; ) {
+    const here = <usize>i << 2
+    const next = load<u32>(nexts + here)
+    store<u32>(out + written, load<u32>(ids + here))
+    if (ends != 0) store<u32>(ends + written, base + (next < count ? load<u32>(starts + (<usize>next << 2)) : length))
+    written += 4
+    i = next
+  }
+  return <u32>(written >> 2)
+}
