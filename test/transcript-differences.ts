@@ -147,10 +147,12 @@ export const differences: readonly Difference[] = [
       if (script !== "tool_bad") return
       // An end marker inside a JSON string does not end the call, and this string never ends.
       const cut = '{"city": "Par\n</tool_call>'
-      if (stream !== undefined) stream.choices[0].message.tool_calls[0].arguments = cut
+      if (stream !== undefined) {
+        stream.choices[0].message.tool_calls[0].arguments = cut
+        stream.choices[0].finish_reason = "stop" // a call that never ended
+      }
       if (body === undefined) return
       const [choice] = body.choices
-      choice.finish_reason = "tool_calls"
       choice.message.content = null
       const call = { name: "get_weather", arguments: cut }
       choice.message.tool_calls = [{ id: "call 1", type: "function", function: call }]

@@ -30,6 +30,10 @@ export class Items implements ParserSink {
   private open: Open = "nothing"
   /** Whether the model has ended the open call. */
   private callEnded = false
+  /** True from a call to the next text or reasoning. */
+  private afterCall = false
+  /** White space since the call, kept in case that text follows. */
+  private gap = ""
   private nextIndex = 0
   private seenCalls = 0
   private readonly sink: ItemSink
@@ -48,18 +52,40 @@ export class Items implements ParserSink {
       this.mute()
       return
     }
+    this.leaveCall()
     if (this.open !== "reasoning") this.begin("reasoning", "", "")
     this.sink.delta(text)
   }
 
   /** Hot (bench/fold.ts). */
   text(text: string): void {
+    if (this.afterCall) this.textAfterCall(text)
+    else this.showText(text)
+  }
+
+  private showText(text: string): void {
     if (this.open !== "text") this.begin("text", "", "")
     this.sink.delta(text)
   }
 
+  /** White space behind and between calls is the model's layout, no message (PARSERS 1, rule 12). */
+  private textAfterCall(text: string): void {
+    this.gap += text
+    if (this.gap.trim() === "") return
+    const whole = this.gap
+    this.leaveCall()
+    this.showText(whole)
+  }
+
+  private leaveCall(): void {
+    this.afterCall = false
+    this.gap = ""
+  }
+
   callStart(name: string, id: string): void {
     this.seenCalls += 1
+    this.afterCall = true
+    this.gap = ""
     if (this.seenCalls > 1 && !this.options.parallelToolCalls) {
       this.mute()
       return

@@ -59,7 +59,7 @@ type State = (typeof State)[keyof typeof State]
  * call book with `{"seat": "4C"}`, unchanged.
  *
  * White space between the markers and the object is framing, and so is `beforeStart` before a start marker; all other
- * text stays as it is, white space after and between calls too (PARSERS 1, rule 12, as vLLM's Rust front end does).
+ * text stays as it is; what white space between calls means is decided further up (generate/items.ts).
  * Keys may come in any order: arguments before the name wait for it. Other keys are skipped. A call without arguments
  * has none. What is no call becomes text, and everything behind it as well: the machine is off from then on.
  */

@@ -8,7 +8,7 @@ import type { OutputParser, ParserSink } from "../../src/parser/parser"
 import { type ItemCall, RecordingSink } from "../support/recording-sink"
 
 /** Ids are places in this list. `<r>` and `<t>` switch between reasoning and text; `<call>` begins a call. */
-const vocabulary = ["Hello", " world", "<eos>", "ST", "OP", "<r>", "<t>", "<call>", "{}", "!"]
+const vocabulary = ["Hello", " world", "<eos>", "ST", "OP", "<r>", "<t>", "<call>", "{}", "!", "\n"]
 
 class WordDetokenizer {
   push(id: number, piece: Piece): void {
@@ -106,7 +106,7 @@ function engineOutput(ids: readonly number[], finish: Finish): EngineOutput {
   }
 }
 
-const text = (index: number): ItemCall => ({
+const text = (index: number): ItemCall & { call: "open" } => ({
   call: "open",
   item: { kind: "text", index, id: `i${index}`, callId: "", name: "" },
 })
@@ -114,12 +114,12 @@ const reasoning = (index: number): ItemCall => ({
   call: "open",
   item: { kind: "reasoning", index, id: `i${index}`, callId: "", name: "" },
 })
-const call = (index: number): ItemCall => ({
+const call = (index: number): ItemCall & { call: "open" } => ({
   call: "open",
   item: { kind: "call", index, id: `i${index}`, callId: "call", name: "f" },
 })
 const delta = (of: string): ItemCall & { call: "delta" } => ({ call: "delta", text: of })
-const close = (cut = false): ItemCall => ({ call: "close", cut })
+const close = (cut = false): ItemCall & { call: "close" } => ({ call: "close", cut })
 const flush: ItemCall = { call: "flush" }
 const step = (...tokenIds: number[]): ItemCall => ({ call: "step", tokenIds })
 
@@ -212,6 +212,19 @@ describe("a sequence", () => {
   test("cuts a call that the model did not end, whatever ended the sequence", () => {
     const { calls } = run([[[7, 8, 3, 4], Finish.none]], { stop: ["STOP"] })
     expect(calls.slice(0, -1)).toEqual([call(0), delta("{}"), close(true)])
+  })
+
+  test("takes white space around calls for layout, unless text follows it", () => {
+    const { calls } = run([
+      [[7, 8, 6, 10], Finish.none],
+      [[7, 8, 6, 10], Finish.none],
+      [[9, 10], Finish.none],
+      [[7, 8, 6, 10], Finish.length],
+    ])
+    expect(calls.filter((each): boolean => each.call !== "flush").slice(0, -1)).toEqual([
+      ...[call(0), delta("{}"), close(), call(1), delta("{}"), close()],
+      ...[text(2), delta("\n!"), delta("\n"), close(), call(3), delta("{}"), close(true)],
+    ])
   })
 
   test("drops calls after the first when parallel calls are off", () => {
