@@ -7,33 +7,12 @@ import type { AddedToken } from "./added-tokens"
 import type { BpeTables, PackedTokens } from "./bpe-core"
 import { byteOfUnit } from "./byte-level"
 import { type JsonObject, listOf, objectOf, stringOf, typeOf, type Unsupported } from "./json-shape"
-import { type Normalizer, readNormalizer } from "./normalizer"
-import { type PostProcessor, readPostProcessor } from "./post-processor"
-import { type PreTokenizer, readPreTokenizer } from "./pre-tokenizer"
-import { readSentencePieceRules, type SentencePieceRules } from "./sentencepiece"
+import { readNormalizer } from "./normalizer"
+import { readPostProcessor } from "./post-processor"
+import { readPreTokenizer } from "./pre-tokenizer"
+import { readSentencePieceRules } from "./sentencepiece"
+import type { DecoderRules, TokenizerParts } from "./tokenizer-parts"
 import { unicodeClass } from "./unicode-class"
-
-/** How ids become text: GPT-2's bytes, or SentencePiece's rules. */
-export type DecoderRules =
-  | { readonly kind: "bytes" }
-  | { readonly kind: "sentencepiece"; readonly rules: SentencePieceRules }
-
-/** All that a tokenizer file says, ready for use. */
-export interface TokenizerParts {
-  readonly tables: BpeTables
-  readonly normalizer: Normalizer | null
-  readonly preTokenizer: PreTokenizer
-  readonly addedTokens: readonly AddedToken[]
-  readonly postProcessor: PostProcessor
-  readonly decoder: DecoderRules
-  /** By id: the vocabulary's own spelling, added tokens included; null for gaps. */
-  readonly spellings: readonly (string | null)[]
-  /** The BPE tokens' bytes, as in `tables`. */
-  readonly packedTokens: PackedTokens
-  /** By id: what a token decodes to, added tokens included. SentencePiece decodes spellings, so it has none here. */
-  readonly decodedTokens: PackedTokens | null
-  readonly idOf: (spelling: string) => number
-}
 
 /** The most ids a vocabulary may have: the largest public ones hold 262 144. */
 const idsMax = 1 << 22
@@ -72,8 +51,9 @@ export function readTokenizerJson(value: unknown): Result<TokenizerParts, Unsupp
     addedTokens: addedTokens.value,
     postProcessor: postProcessor.value,
     decoder: decoder.value,
-    spellings,
+    vocabSize: spellings.length,
     decodedTokens: decodesBytes ? packed(spellings, true, true) : null,
+    spellingOf: (id) => spellings[id] ?? null,
     idOf: (spelling) => ids.get(spelling) ?? -1,
   })
 }
@@ -161,9 +141,11 @@ function readTables(
   if (byteFallback !== null && model.byte_fallback === true) {
     for (let byte = 0; byte < 256; byte++) {
       const id = ids.get(`<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`)
-      // The reference then falls back for some characters only.
-      if (id === undefined) return unsupported("byte_fallback without all 256 byte tokens")
-      byteFallback[byte] = id
+      // Gemma has no <0x09>, and needs none: its vocabulary holds the tab itself. A byte that may be needed and is not
+      // there would make the reference give up on some characters only.
+      const isNeeded = byte >= 0x80 || !ids.has(String.fromCharCode(byte))
+      if (id === undefined && isNeeded) return unsupported(`byte_fallback without the token of byte ${byte}`)
+      byteFallback[byte] = id ?? -1
     }
   }
   const merges = readMerges(model.merges, ids)

@@ -12,7 +12,7 @@ import { ByteTable } from "./byte-table"
 import type { Detokenizer } from "./detokenizer"
 import { SentencePieceDetokenizer, SentencePieceTable } from "./sentencepiece"
 import type { EncodeFailure, EncodeOptions, OffsetUnit, TextSegment, Tokenizer, TokensWithOffsets } from "./tokenizer"
-import type { TokenizerParts } from "./tokenizer-json"
+import type { TokenizerParts } from "./tokenizer-parts"
 import { unicodeClass } from "./unicode-class"
 
 /** The part of `BpeCore` that is used here; test/support/reference-bpe.ts is a plain one. */
@@ -50,13 +50,13 @@ export class WasmTokenizer implements Tokenizer {
   constructor(parts: TokenizerParts, core: SegmentEncoder) {
     this.parts = parts
     this.core = core
-    this.vocabSize = parts.spellings.length
+    this.vocabSize = parts.vocabSize
     this.specialIds = new Set(parts.addedTokens.filter((token) => token.special).map((token) => token.id))
     const isSpecial = (id: number): boolean => this.specialIds.has(id)
     this.bytes = parts.decodedTokens === null ? null : new ByteTable(parts.decodedTokens, isSpecial)
     this.sentencePiece =
       parts.decoder.kind === "sentencepiece"
-        ? new SentencePieceTable(parts.decoder.rules, parts.spellings, isSpecial)
+        ? new SentencePieceTable(parts.decoder.rules, allSpellings(parts), isSpecial)
         : null
     this.tokenBytesMax = longestBytes(parts)
     const classes = { word: unicodeClass("Word") ?? [], whiteSpace: unicodeClass("White_Space") ?? [] }
@@ -143,7 +143,7 @@ export class WasmTokenizer implements Tokenizer {
   }
 
   idToToken(id: number): string | null {
-    return this.parts.spellings[id] ?? null
+    return this.parts.spellingOf(id)
   }
 
   isSpecial(id: number): boolean {
@@ -339,7 +339,7 @@ export class WasmTokenizer implements Tokenizer {
   private trimOffsets(text: string, from: number, addPrefixSpace: boolean): void {
     const offsets = this.offsets!
     for (let i = from; i < this.count; i++) {
-      const spelling = this.parts.spellings[this.ids[i]!] ?? ""
+      const spelling = this.parts.spellingOf(this.ids[i]!) ?? ""
       const chars = Array.from(spelling)
       let leading = 0
       while (leading < chars.length && isTrimmed(chars[leading]!)) leading += 1
@@ -375,6 +375,10 @@ export class WasmTokenizer implements Tokenizer {
     const normalized = this.parts.normalizer(originalText(content, false))
     return normalized.ok ? normalized.value.text : content
   }
+}
+
+function allSpellings(parts: TokenizerParts): (string | null)[] {
+  return Array.from({ length: parts.vocabSize }, (_, id) => parts.spellingOf(id))
 }
 
 function longestBytes(parts: TokenizerParts): number {

@@ -30,9 +30,11 @@ export class ReferenceBpe implements SegmentEncoder {
     this.tables = tables
     const { tokenBytes } = tables
     if ("ends" in tokenBytes) {
-      tokenBytes.ends.forEach((end, id) => this.add(id, tokenBytes.bytes.subarray(tokenBytes.ends[id - 1] ?? 0, end)))
+      for (const [id, end] of tokenBytes.ends.entries()) {
+        this.add(id, tokenBytes.bytes.subarray(tokenBytes.ends[id - 1] ?? 0, end))
+      }
     } else {
-      tokenBytes.forEach((bytes, id) => this.add(id, bytes ?? new Uint8Array(0)))
+      for (const [id, bytes] of tokenBytes.entries()) this.add(id, bytes ?? new Uint8Array(0))
     }
     const pairs = tables.merges ?? []
     for (let i = 0; i < pairs.length; i += 2) {
@@ -129,7 +131,7 @@ export class ReferenceBpe implements SegmentEncoder {
       const bytes = utf8.encode(char)
       const id = this.idOf.get(Buffer.from(bytes).toString("latin1"))
       if (id !== undefined) units.push({ id, length: bytes.length })
-      else if (fallback.every((each) => each >= 0))
+      else if (bytes.every((byte) => fallback[byte]! >= 0))
         for (const byte of bytes) units.push({ id: fallback[byte]!, length: 1 })
       else if (unknownId >= 0) {
         const before = units[units.length - 1]

@@ -13,6 +13,8 @@ export interface TokenizerContract {
   readonly added: readonly [string, number]
   /** What the reference itself makes of a text when it is encoded and decoded; the text as it was unless stated. */
   readonly kept?: (text: string) => string
+  /** What streaming shows of any ids, where it cannot be what `decode` makes of all of them. */
+  readonly shown?: (ids: Uint32Array, skipSpecial: boolean) => string
 }
 
 const texts = [
@@ -101,7 +103,8 @@ export function tokenizerContract(contract: TokenizerContract): void {
       for (let round = 0; round < 300; round++) {
         const ids = Uint32Array.from({ length: 1 + Math.floor(random() * 24) }, () => anyId(random))
         for (const skip of [false, true]) {
-          expect(streamed(ids, skip).text, `${ids}`).toBe(tokenizer.decode(ids, skip))
+          const shown = contract.shown?.(ids, skip) ?? tokenizer.decode(ids, skip)
+          expect(streamed(ids, skip).text, `${ids}`).toBe(shown)
         }
       }
     })
