@@ -7,10 +7,20 @@
  */
 import { mark, release, reserve } from "./memory"
 import { scratchBytes, setScratch, setUnits } from "./merge"
-import { pieceEnd, WHOLE } from "./scan"
+import {
+  blocksReached,
+  encodeCl100k,
+  encodeDeepseek3,
+  encodeGpt2,
+  encodeO200k,
+  encodeQwen2,
+  encodeQwen35,
+  encodeTekken,
+} from "./blocks"
+import { CL100K, DEEPSEEK3, GPT2, O200K, pieceEnd, QWEN2, QWEN35, TEKKEN } from "./scan"
 import { clearSawEnd, sawEnd, setClassTable } from "./unicode"
 import { BUILT, buildMerges, buildMergesFromRanks, buildTokens, culprit, NONE } from "./vocabulary"
-import { clearCache, encodePiece, encodeUncached, encodeWithEnds, setWords } from "./words"
+import { clearCache, encodeUncached, encodeWithEnds, setWords } from "./words"
 
 const NO_MEMORY: i32 = 1
 
@@ -137,25 +147,39 @@ export function forgetWords(): void {
  * follow, and a piece that it could change is left. Gives the number of ids.
  */
 export function encode(family: i32, bytes: u32, final: bool, most: u32): u32 {
-  const end = windowAt + bytes
+  const at = windowAt
+  const end = at + bytes
   const outEnd = idsAt + (<usize>min<u32>(most, windowBytes) << 2)
-  let at = windowAt
   let out = idsAt
-  if (family == WHOLE) {
-    if (final && bytes > 0) {
-      out = encodeUncached(at, bytes, out)
-      at = end
-    }
-  } else {
-    while (at < end && out <= outEnd) {
-      clearSawEnd()
-      const next = pieceEnd(family, at, end)
-      if (sawEnd && !final) break
-      out = encodePiece(at, <u32>(next - at), out)
-      at = next
-    }
+  switch (family) {
+    case GPT2:
+      out = encodeGpt2(at, end, final, out, outEnd)
+      break
+    case CL100K:
+      out = encodeCl100k(at, end, final, out, outEnd)
+      break
+    case QWEN2:
+      out = encodeQwen2(at, end, final, out, outEnd)
+      break
+    case QWEN35:
+      out = encodeQwen35(at, end, final, out, outEnd)
+      break
+    case O200K:
+      out = encodeO200k(at, end, final, out, outEnd)
+      break
+    case TEKKEN:
+      out = encodeTekken(at, end, final, out, outEnd)
+      break
+    case DEEPSEEK3:
+      out = encodeDeepseek3(at, end, final, out, outEnd)
+      break
+    default:
+      // One piece, which must be there as a whole.
+      if (final && bytes > 0) out = encodeUncached(at, bytes, out)
+      reached = final ? end : at
+      return <u32>((out - idsAt) >> 2)
   }
-  reached = at
+  reached = blocksReached
   return <u32>((out - idsAt) >> 2)
 }
 

@@ -28,6 +28,8 @@ export const TEKKEN: i32 = 6
 export const DEEPSEEK3: i32 = 7
 
 /** The end of the piece that starts at `at` (before `end`), which is the end of the text or of what is known of it. */
+// @ts-ignore: decorator
+@inline
 export function pieceEnd(family: i32, at: usize, end: usize): usize {
   switch (family) {
     case GPT2:

@@ -1,0 +1,257 @@
+/**
+ * The fast road: 64 bytes at a time, starting where a piece starts. SIMD compares give a bit a byte for each class of
+ * ASCII character; shifts of these masks give a bit for each byte where a piece starts.
+ *
+ * Only what the block shows is believed. Behind the first byte that is not ASCII, or at the block's edge, where a rule
+ * would look further than the block, and at the few rules that masks do not follow, start bits are not used: the next
+ * block begins at the last start that is sure, and where there is none but the first the exact scanner (scan.ts) takes
+ * one piece. A piece depends on nothing before it, so no state goes from block to block.
+ */
+import { CL100K, DEEPSEEK3, GPT2, O200K, pieceEnd, QWEN2, QWEN35, TEKKEN } from "./scan"
+import { clearSawEnd, sawEnd } from "./unicode"
+import { encodePiece } from "./words"
+
+/** Where the last call stopped. */
+export let blocksReached: usize = 0
+
+const NOT_ASCII: u64 = 0x8080_8080_8080_8080
+
+// @ts-ignore: decorator
+@inline
+function bitsOf(a: v128, b: v128, c: v128, d: v128): u64 {
+  return (
+    <u64>(<u32>i8x16.bitmask(a) | ((<u32>i8x16.bitmask(b)) << 16)) |
+    (<u64>(<u32>i8x16.bitmask(c) | ((<u32>i8x16.bitmask(d)) << 16)) << 32)
+  )
+}
+
+/** Lanes that equal the byte. */
+// @ts-ignore: decorator
+@inline
+function equal(a: v128, b: v128, c: v128, d: v128, byte: i8): u64 {
+  const to = i8x16.splat(byte)
+  return bitsOf(i8x16.eq(a, to), i8x16.eq(b, to), i8x16.eq(c, to), i8x16.eq(d, to))
+}
+
+/**
+ * Lanes from `first` to `last`, for lanes that are ASCII: adding moves `last` to 127, so that what is above wraps to
+ * negative numbers and one signed comparison is enough.
+ */
+// @ts-ignore: decorator
+@inline
+function within(a: v128, b: v128, c: v128, d: v128, first: i32, last: i32): u64 {
+  const move = i8x16.splat(<i8>(127 - last))
+  const below = i8x16.splat(<i8>(first - 1 + 127 - last))
+  return bitsOf(
+    i8x16.gt_s(i8x16.add(a, move), below),
+    i8x16.gt_s(i8x16.add(b, move), below),
+    i8x16.gt_s(i8x16.add(c, move), below),
+    i8x16.gt_s(i8x16.add(d, move), below),
+  )
+}
+
+/** Bits from the first bit of each run of `runs` that begins at a bit of `starts`, to the run's end. */
+// @ts-ignore: decorator
+@inline
+function runsFrom(runs: u64, starts: u64): u64 {
+  return runs & ~(runs + starts)
+}
+
+/** `s t m d re ve ll` at `at` where a letter is known to stand: its bytes, or 0. */
+// @ts-ignore: decorator
+@inline
+function contractionBytes(at: usize, anyCase: bool): u32 {
+  const two: u32 = anyCase ? load<u16>(at) | 0x2020 : load<u16>(at)
+  const first = two & 0xff
+  if (first == 0x73 || first == 0x74 || first == 0x6d || first == 0x64) return 1
+  if (two == 0x6572 || two == 0x6576 || two == 0x6c6c) return 2
+  return 0
+}
+
+/** The tables' road for pieces of the scalar scanner: not inlined, so that the block loops stay small. */
+function encodeOne(at: usize, length: u32, out: usize): usize {
+  return encodePiece(at, length, out)
+}
+
+/**
+ * Encodes [at, end) and gives the address behind the ids; `blocksReached` says how far it came. Stops once `out` is past
+ * `outEnd`. `family` is a constant, so each exported function below is this with one family's rules only: the engine's
+ * best compiler takes small functions soon, large ones late.
+ */
+// @ts-ignore: decorator
+@inline
+function encodeBlocks(family: i32, at: usize, end: usize, final: bool, out: usize, outEnd: usize): usize {
+  const cased = family == O200K || family == TEKKEN
+  while (at < end && out <= outEnd) {
+    const known = <u32>min<usize>(end - at, 0x7fff_ffff)
+    const a = v128.load(at)
+    const b = v128.load(at, 16)
+    const c = v128.load(at, 32)
+    const d = v128.load(at, 48)
+    const foreign = bitsOf(a, b, c, d)
+    const size = min<u32>(min<u32>(64, known), <u32>ctz(foreign))
+    let sure: u64 = 0
+    let starts: u64 = 1
+    const atEnd = final && size == known
+    if (size > 1 || atEnd) {
+      const inside: u64 = ~(<u64>0) >> (64 - <u64>size)
+      const small = i8x16.splat(0x20)
+      const letters = inside & within(v128.or(a, small), v128.or(b, small), v128.or(c, small), v128.or(d, small), 0x61, 0x7a)
+      const numbers = inside & within(a, b, c, d, 0x30, 0x39)
+      const blanks = inside & equal(a, b, c, d, 0x20)
+      const spaces = inside & (within(a, b, c, d, 0x09, 0x0d) | blanks)
+      const others = inside & ~(letters | numbers | spaces)
+      const quotes = inside & equal(a, b, c, d, 0x27)
+
+      // A start at i depends on what stands up to i + 1.
+      sure = atEnd ? inside : inside >> 1
+      const letterRuns = letters & ~(letters << 1)
+      const otherRuns = others & ~(others << 1)
+      const alone = otherRuns & ~(blanks << 1)
+
+      if (family == GPT2) {
+        starts |= ((letterRuns | (numbers & ~(numbers << 1))) & ~(blanks << 1)) | alone
+        starts |= spaces & (~(spaces << 1) | ((letters | numbers | others) >> 1))
+        let quoted = quotes & alone & (letters >> 1)
+        while (quoted != 0) {
+          const i = <u32>ctz(quoted)
+          quoted &= quoted - 1
+          const suffix = contractionBytes(at + i + 1, false)
+          if (suffix == 0 || i + 1 + suffix > known) continue
+          starts &= ~(<u64>2 << i)
+          if (i + suffix < 63) starts |= (<u64>2 << (i + suffix)) & letters
+        }
+        // The last letters of a contraction may lie behind the window.
+        if (!final && known < 68) sure >>= 3
+      } else {
+        const breaks = inside & (equal(a, b, c, d, 0x0a) | equal(a, b, c, d, 0x0d))
+        // Line breaks behind punctuation belong to it.
+        const taken = runsFrom(breaks, (others << 1) & breaks)
+        const freeSpaces = spaces & ~taken
+        const freeBreaks = breaks & ~taken
+        const gaps = freeSpaces & ~freeBreaks
+        // One punctuation character without a blank before it goes with the letters behind it.
+        const joining = alone & (letters >> 1)
+        starts |= alone | (letterRuns & ~(gaps << 1) & ~(joining << 1))
+        // White space: a run's start, what follows its last line break, and its last character before a word.
+        let behindBreaks = gaps & (freeBreaks << 1)
+        const sum = gaps + behindBreaks
+        const gapEnds = sum & ~gaps
+        if ((gapEnds & freeBreaks) != 0) {
+          // Another line break follows: that one is not the last. Seldom, so the exact scanner does it.
+          sure &= (behindBreaks & -behindBreaks) - 1
+        } else if (!atEnd && (sum < gaps || (gapEnds & ~inside) != 0)) {
+          // The block ends before it is known whether another line break follows.
+          behindBreaks &= ~(<u64>1 << (63 - clz(behindBreaks)))
+        }
+        starts |= (freeSpaces & ~(freeSpaces << 1)) | behindBreaks
+        // Numbers are cut out before words in DeepSeek's pattern: white space before them is at the end of its part.
+        starts |= gaps & ((family == DEEPSEEK3 ? letters | others : letters | numbers | others) >> 1)
+        if (family == QWEN2 || family == QWEN35 || family == TEKKEN) {
+          starts |= numbers
+        } else {
+          let threes = numbers & ~(numbers << 1)
+          starts |= threes
+          const fourth = numbers & (numbers << 1) & (numbers << 2) & (numbers << 3)
+          if (fourth != 0) {
+            for (threes = (threes << 3) & fourth; threes != 0; threes = (threes << 3) & fourth) starts |= threes
+          }
+        }
+        if (cased) {
+          const upper = inside & within(a, b, c, d, 0x41, 0x5a)
+          starts |= upper & ((letters & ~upper) << 1)
+          // Slashes behind the line breaks behind punctuation belong to it too. Seldom: left to the exact scanner.
+          let slashes = (taken << 1) & others
+          while (slashes != 0) {
+            if (load<u8>(at + <usize>ctz(slashes)) == 0x2f) {
+              sure &= (slashes & -slashes) - 1
+              break
+            }
+            slashes &= slashes - 1
+          }
+        }
+        if (family == O200K) {
+          let quoted = quotes & (letters << 1) & (letters >> 1)
+          let behind: u32 = 0
+          while (quoted != 0) {
+            const i = <u32>ctz(quoted)
+            quoted &= quoted - 1
+            // A word takes one contraction; the next one starts a word.
+            if (i == behind) continue
+            const suffix = contractionBytes(at + i + 1, true)
+            if (suffix == 0 || i + 1 + suffix > known) continue
+            behind = i + 1 + suffix
+            // Neither the apostrophe nor a capital second letter starts anything.
+            starts &= ~((suffix == 2 ? <u64>5 : <u64>1) << i)
+            if (behind < 64) starts |= (<u64>1 << behind) & letters
+          }
+          if (!final && known < 68) sure >>= 3
+        }
+        if (family == CL100K || family == QWEN2 || family == QWEN35) {
+          let quoted = quotes & joining
+          while (quoted != 0) {
+            const i = <u32>ctz(quoted)
+            quoted &= quoted - 1
+            const suffix = contractionBytes(at + i + 1, true)
+            if (suffix == 0 || i + 1 + suffix >= 64) continue
+            starts |= (<u64>1 << (i + 1 + suffix)) & letters
+          }
+        }
+        if (family == DEEPSEEK3) {
+          // Controls match nothing by themselves: left to the exact scanner. (Without any, 0 - 1 has all bits.)
+          const controls = others & ~within(a, b, c, d, 0x21, 0x7e)
+          sure &= (controls & -controls) - 1
+        }
+      }
+    }
+    starts &= sure
+    let from: u32 = 0
+    for (let rest = starts & ~(<u64>1); rest != 0; rest &= rest - 1) {
+      const to = <u32>ctz(rest)
+      out = encodePiece(at + from, to - from, out)
+      from = to
+    }
+    if (atEnd && sure == ~(<u64>0) >> (64 - <u64>size)) {
+      out = encodePiece(at + from, size - from, out)
+      at += size
+      continue
+    }
+    at += from
+    if (from != 0) continue
+    // Nothing sure: one piece by the exact scanner, and on with it through text that is not ASCII.
+    do {
+      clearSawEnd()
+      const next = pieceEnd(family, at, end)
+      if (sawEnd && !final) {
+        blocksReached = at
+        return out
+      }
+      out = encodeOne(at, <u32>(next - at), out)
+      at = next
+    } while (at < end && out <= outEnd && (load<u64>(at) & NOT_ASCII) != 0)
+  }
+  blocksReached = at
+  return out
+}
+
+export function encodeGpt2(at: usize, end: usize, final: bool, out: usize, outEnd: usize): usize {
+  return encodeBlocks(GPT2, at, end, final, out, outEnd)
+}
+export function encodeCl100k(at: usize, end: usize, final: bool, out: usize, outEnd: usize): usize {
+  return encodeBlocks(CL100K, at, end, final, out, outEnd)
+}
+export function encodeQwen2(at: usize, end: usize, final: bool, out: usize, outEnd: usize): usize {
+  return encodeBlocks(QWEN2, at, end, final, out, outEnd)
+}
+export function encodeQwen35(at: usize, end: usize, final: bool, out: usize, outEnd: usize): usize {
+  return encodeBlocks(QWEN35, at, end, final, out, outEnd)
+}
+export function encodeO200k(at: usize, end: usize, final: bool, out: usize, outEnd: usize): usize {
+  return encodeBlocks(O200K, at, end, final, out, outEnd)
+}
+export function encodeTekken(at: usize, end: usize, final: bool, out: usize, outEnd: usize): usize {
+  return encodeBlocks(TEKKEN, at, end, final, out, outEnd)
+}
+export function encodeDeepseek3(at: usize, end: usize, final: bool, out: usize, outEnd: usize): usize {
+  return encodeBlocks(DEEPSEEK3, at, end, final, out, outEnd)
+}
