@@ -49,6 +49,12 @@ export function readNormalizer(value: unknown, classes: ClassTable): Result<Norm
   }
 }
 
+/** A short text, normalized; as it was when that takes too many steps. */
+export function normalizedText(normalizer: Normalizer | null, text: string): string {
+  const normalized = normalizer?.({ text, starts: null, ends: null })
+  return normalized?.ok ? normalized.value.text : text
+}
+
 function unsupported(message: string): Result<never, Unsupported> {
   return err({ kind: "unsupported", message })
 }

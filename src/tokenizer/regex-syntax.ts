@@ -5,6 +5,9 @@
 import { err, ok, type Result } from "../result"
 import { type CharRanges, complementOf, intersectionOf, unionOf } from "./char-set"
 
+/** A place between characters. `word`: between a word character and none; `inside`: not so. */
+export type Edge = "text_start" | "text_end" | "line_start" | "line_end" | "word" | "inside"
+
 /** One part of a pattern. `set` is one character; `max` may be Infinity. */
 export type RegexNode =
   | { readonly kind: "set"; readonly ranges: CharRanges }
@@ -19,7 +22,7 @@ export type RegexNode =
     }
   | { readonly kind: "look"; readonly part: RegexNode; readonly ahead: boolean; readonly negative: boolean }
   | { readonly kind: "atomic"; readonly part: RegexNode }
-  | { readonly kind: "edge"; readonly of: "text_start" | "text_end" | "line_start" | "line_end" }
+  | { readonly kind: "edge"; readonly of: Edge }
 
 /** Unicode classes by their short name (`L`, `Lu`, `Han`, `White_Space` …); null for one without a table. */
 export type ClassTable = (name: string) => CharRanges | null
@@ -136,6 +139,11 @@ class RegexReader {
     if (next === "z") {
       this.at += 1
       return { kind: "edge", of: "text_end" }
+    }
+    if (next === "b" || next === "B") {
+      this.at += 1
+      this.named("Word")
+      return { kind: "edge", of: next === "b" ? "word" : "inside" }
     }
     if (next === "A") {
       this.at += 1

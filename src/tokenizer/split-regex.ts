@@ -4,7 +4,7 @@
  */
 import { err, ok, type Result } from "../result"
 import { CharSet } from "./char-set"
-import { type ClassTable, parseRegex, type RegexNode, type RegexRefusal } from "./regex-syntax"
+import { type ClassTable, type Edge, parseRegex, type RegexNode, type RegexRefusal } from "./regex-syntax"
 
 /** The matcher gave up: the text needs more steps than any text should. */
 export interface SplitFailure {
@@ -32,7 +32,10 @@ export class SplitRegex {
   /** The stacks of the loops, emptied before each text, since a spent budget leaves them as they were. */
   private readonly stacks: number[][] = []
 
-  private constructor(node: RegexNode) {
+  private readonly word: CharSet
+
+  private constructor(node: RegexNode, word: CharSet) {
+    this.word = word
     this.start = this.compile(node, (at) => at)
   }
 
@@ -51,7 +54,7 @@ export class SplitRegex {
         message: `the pattern ${JSON.stringify(pattern)} matches nothing at all`,
       })
     }
-    return ok(new SplitRegex(node.value))
+    return ok(new SplitRegex(node.value, new CharSet(classes("Word") ?? [])))
   }
 
   /**
@@ -239,7 +242,12 @@ export class SplitRegex {
     return set.has(code) ? at + (code > 0xffff ? 2 : 1) : -1
   }
 
-  private isEdge(edge: "text_start" | "text_end" | "line_start" | "line_end", at: number): boolean {
+  private isEdge(edge: Edge, at: number): boolean {
+    if (edge === "word" || edge === "inside") {
+      const before = at > 0 && this.word.has(codeBefore(this.text, at))
+      const behind = at < this.text.length && this.word.has(this.text.codePointAt(at)!)
+      return (before !== behind) === (edge === "word")
+    }
     if (edge === "text_start") return at === 0
     if (edge === "text_end") return at === this.text.length
     // Oniguruma's line start is not behind a line break that ends the text.

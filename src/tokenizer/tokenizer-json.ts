@@ -7,7 +7,7 @@ import type { AddedToken } from "./added-tokens"
 import type { BpeTables, PackedTokens } from "./bpe-core"
 import { byteOfUnit } from "./byte-level"
 import { type JsonObject, listOf, objectOf, stringOf, typeOf, type Unsupported } from "./json-shape"
-import { readNormalizer } from "./normalizer"
+import { normalizedText, readNormalizer } from "./normalizer"
 import { readPostProcessor } from "./post-processor"
 import { readPreTokenizer } from "./pre-tokenizer"
 import { readSentencePieceRules } from "./sentencepiece"
@@ -42,6 +42,10 @@ export function readTokenizerJson(value: unknown): Result<TokenizerParts, Unsupp
   if (!tables.ok) return tables
   const addedTokens = readAddedTokens(json, ids, spellings)
   if (!addedTokens.ok) return addedTokens
+  // The reference shows, and decodes, an added token in its normalized spelling.
+  for (const token of addedTokens.value) {
+    if (token.normalized) spellings[token.id] = normalizedText(normalizer.value, token.content)
+  }
   const decodesBytes = decoder.value.kind === "bytes"
   return ok({
     tables: tables.value.tables,
@@ -191,36 +195,37 @@ function readMerges(value: unknown, ids: ReadonlyMap<string, number>): Result<Ui
   return ok(merges)
 }
 
-/** Adds the tokens to the vocabulary; ids are those the reference gives, whatever the file says. */
+/**
+ * Adds the tokens to the vocabulary, under the ids that the reference gives them whatever the file says: the one that
+ * the vocabulary has for the spelling, or the next free one behind it.
+ */
 function readAddedTokens(
   json: JsonObject,
   ids: Map<string, number>,
   spellings: (string | null)[],
 ): Result<AddedToken[], Unsupported> {
-  const tokens: AddedToken[] = []
-  const seen = new Set<string>()
+  const tokens = new Map<string, AddedToken>()
+  let next = ids.size
   for (const item of listOf(json.added_tokens) ?? []) {
     const shape = objectOf(item)
     const content = stringOf(shape?.content)
     if (shape === null || content === null) return unsupported("an added token without content")
-    if (content === "" || seen.has(content)) continue
-    seen.add(content)
-    const known = ids.get(content)
-    const { id } = shape
-    if (typeof id !== "number" || !Number.isInteger(id) || id < 0 || id >= idsMax) {
-      return unsupported(`the id of the added token ${JSON.stringify(content)}`)
+    if (content === "") continue
+    const special = shape.special === true
+    const earlier = tokens.get(content)
+    if (earlier !== undefined) {
+      if (special) tokens.set(content, { ...earlier, special })
+      continue
     }
-    if (known !== undefined && known !== id) {
-      return unsupported(`the added token ${JSON.stringify(content)}, which the vocabulary has under another id`)
-    }
+    const id = ids.get(content) ?? next
+    next = Math.max(next, id + 1)
     while (spellings.length <= id) spellings.push(null)
     if (spellings[id] !== null && spellings[id] !== content) {
-      return unsupported(`the added token ${JSON.stringify(content)} with the id of another token`)
+      return unsupported(`the added token ${JSON.stringify(content)}, whose id another token has`)
     }
     spellings[id] = content
     ids.set(content, id)
-    const special = shape.special === true
-    tokens.push({
+    tokens.set(content, {
       id,
       content,
       special,
@@ -230,7 +235,7 @@ function readAddedTokens(
       normalized: shape.normalized === undefined ? !special : shape.normalized === true,
     })
   }
-  return ok(tokens)
+  return ok([...tokens.values()])
 }
 
 function singleBytes({ bytes, ends }: PackedTokens): number {

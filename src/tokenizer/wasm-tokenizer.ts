@@ -10,10 +10,12 @@ import { type BpeCore, pieceTooLong } from "./bpe-core"
 import { ByteDetokenizer } from "./byte-detokenizer"
 import { ByteTable } from "./byte-table"
 import type { Detokenizer } from "./detokenizer"
+import { normalizedText } from "./normalizer"
 import { SentencePieceDetokenizer, SentencePieceTable } from "./sentencepiece"
 import type { EncodeFailure, EncodeOptions, OffsetUnit, TextSegment, Tokenizer, TokensWithOffsets } from "./tokenizer"
 import type { TokenizerParts } from "./tokenizer-parts"
 import { unicodeClass } from "./unicode-class"
+import { whiteSpace } from "./unicode-ranges"
 
 /** The part of `BpeCore` that is used here; test/support/reference-bpe.ts is a plain one. */
 export type SegmentEncoder = Pick<BpeCore, "encode" | "encodePiece" | "encodeWithOffsets">
@@ -45,13 +47,19 @@ export class WasmTokenizer implements Tokenizer {
   private failure: EncodeFailure | null = null
   /** Offsets of the call in progress, in UTF-16 units of the text: start, end, start, end … null: not wanted. */
   private offsets: number[] | null = null
+  /** By index of the call's ids: what was cut out as an added token, with the white space that it took along. */
+  private readonly cutTexts = new Map<number, string>()
   private mayBeSpecial: MayBeSpecial | null = null
 
   constructor(parts: TokenizerParts, core: SegmentEncoder) {
     this.parts = parts
     this.core = core
     this.vocabSize = parts.vocabSize
-    this.specialIds = new Set(parts.addedTokens.filter((token) => token.special).map((token) => token.id))
+    // As in the reference, what is skipped goes by the spelling that a token decodes to.
+    const special = parts.addedTokens.filter((token) => token.special)
+    const contents = new Set(special.map((token) => token.content))
+    const skipped = special.filter(({ id }) => contents.has(parts.spellingOf(id) ?? ""))
+    this.specialIds = new Set(skipped.map((token) => token.id))
     const isSpecial = (id: number): boolean => this.specialIds.has(id)
     this.bytes = parts.decodedTokens === null ? null : new ByteTable(parts.decodedTokens, isSpecial)
     this.sentencePiece =
@@ -59,11 +67,15 @@ export class WasmTokenizer implements Tokenizer {
         ? new SentencePieceTable(parts.decoder.rules, allSpellings(parts), isSpecial)
         : null
     this.tokenBytesMax = longestBytes(parts)
-    const classes = { word: unicodeClass("Word") ?? [], whiteSpace: unicodeClass("White_Space") ?? [] }
+    const classes = { word: unicodeClass("Word") ?? [], whiteSpace }
     const raw = parts.addedTokens.filter((token) => !token.normalized)
     const normalized = parts.addedTokens.filter((token) => token.normalized)
     this.rawAdded = new AddedTokens(raw, (token) => token.content, classes)
-    this.normalizedAdded = new AddedTokens(normalized, (token) => this.normalizedContent(token.content), classes)
+    this.normalizedAdded = new AddedTokens(
+      normalized,
+      (token) => normalizedText(parts.normalizer, token.content),
+      classes,
+    )
     this.tracksControl = parts.normalizer !== null && normalized.some((token) => token.special)
   }
 
@@ -180,6 +192,7 @@ export class WasmTokenizer implements Tokenizer {
     this.tokensMax = options.tokensMax ?? Infinity
     this.mayBeSpecial = mayBeSpecial
     this.offsets = wantsOffsets ? [] : null
+    if (wantsOffsets) this.cutTexts.clear()
     const wellFormed = text.isWellFormed() ? text : text.toWellFormed()
     const adds = options.addSpecialTokens
     if (adds) this.put(before)
@@ -231,12 +244,13 @@ export class WasmTokenizer implements Tokenizer {
       text,
       this.mayBeSpecial,
       (start, end) => this.normalizeSegment(start === 0 && end === text.length ? text : text.slice(start, end), start),
-      (token, start, end) => this.putAdded(token.id, start, end),
+      (token, start, end) => this.putAdded(token.id, start, end, text.slice(start, end)),
     )
   }
 
-  private putAdded(id: number, start: number, end: number): boolean {
+  private putAdded(id: number, start: number, end: number, cutText: string): boolean {
     this.reserve(this.count + 1)
+    if (this.offsets !== null) this.cutTexts.set(this.count, cutText)
     this.ids[this.count++] = id
     this.offsets?.push(start, end)
     return this.count <= this.tokensMax
@@ -265,7 +279,7 @@ export class WasmTokenizer implements Tokenizer {
         return goes
       },
       (token, start, end) => {
-        goes = this.putAdded(token.id, original(start), originalEnd(end))
+        goes = this.putAdded(token.id, original(start), originalEnd(end), text.text.slice(start, end))
         return goes
       },
     )
@@ -339,7 +353,7 @@ export class WasmTokenizer implements Tokenizer {
   private trimOffsets(text: string, from: number, addPrefixSpace: boolean): void {
     const offsets = this.offsets!
     for (let i = from; i < this.count; i++) {
-      const spelling = this.parts.spellingOf(this.ids[i]!) ?? ""
+      const spelling = this.cutTexts.get(i) ?? this.parts.spellingOf(this.ids[i]!) ?? ""
       const chars = Array.from(spelling)
       let leading = 0
       while (leading < chars.length && isTrimmed(chars[leading]!)) leading += 1
@@ -348,8 +362,8 @@ export class WasmTokenizer implements Tokenizer {
       let start = offsets[2 * i]!
       let end = offsets[2 * i + 1]!
       if (leading > 0) {
-        // The blank that add_prefix_space put there was never in the text.
-        if ((i === from || start === 0) && addPrefixSpace) leading -= 1
+        // One blank is what add_prefix_space put there; more were in the text.
+        if ((i === from || start === 0) && addPrefixSpace && leading === 1) leading = 0
         start = Math.min(forward(text, start, leading), end)
       }
       if (trailing > 0) end = Math.max(backward(text, end, trailing), start)
@@ -368,12 +382,6 @@ export class WasmTokenizer implements Tokenizer {
       this.offsets?.splice(2 * (contentStart + room))
     }
     this.count -= surplus
-  }
-
-  private normalizedContent(content: string): string {
-    if (this.parts.normalizer === null) return content
-    const normalized = this.parts.normalizer(originalText(content, false))
-    return normalized.ok ? normalized.value.text : content
   }
 }
 
@@ -404,7 +412,10 @@ function unitsByByte(text: string): Uint32Array {
 }
 
 function isTrimmed(char: string): boolean {
-  return char === "Ġ" || /\s/.test(char)
+  const code = char.codePointAt(0)!
+  if (char === "Ġ") return true
+  for (let i = 0; i < whiteSpace.length; i += 2) if (code >= whiteSpace[i]! && code <= whiteSpace[i + 1]!) return true
+  return false
 }
 
 function forward(text: string, at: number, count: number): number {
