@@ -19,6 +19,7 @@ import {
 
 const root = join(import.meta.dir, "..")
 const conformance = "test/conformance"
+const vocab = "test/vocab"
 /** The Bun that runs this file runs the rest, so that a machine without one on its PATH behaves the same. */
 const bun = process.execPath
 const inCi = process.env.CI === "true" || process.env.CI === "1"
@@ -32,12 +33,7 @@ const failed: Counts = { passed: 0, failed: 1, skipped: 0 }
 const steps: { readonly [name: string]: () => Promise<Counts> } = {
   lint: () => check("lint", [tool("biome"), "check", "--error-on-warnings"]),
   types: () => check("types", [tool("tsc"), "--noEmit"]),
-  unit: () =>
-    bunTest(
-      "unit",
-      testFiles((file) => !file.startsWith(`${conformance}/`)),
-      20_000,
-    ),
+  unit: runUnit,
   conformance: runConformance,
   bench: runBenches,
 }
@@ -162,17 +158,31 @@ function judgeSkips(title: string, skipped: number, names: readonly string[]): n
   return problems
 }
 
-/** The clients live in a package of their own, installed when its lock file changed since the last install. */
-async function runConformance(): Promise<Counts> {
-  const lock = readFileSync(join(root, conformance, "package-lock.json"))
+/** Installs a package of the tests' own when its lock file changed since the last install; false when that failed. */
+async function installed(folder: string, what: string): Promise<boolean> {
+  const lock = readFileSync(join(root, folder, "package-lock.json"))
   const digest = createHash("sha256").update(lock).digest("hex")
-  const stamp = join(root, conformance, "node_modules/.installed-lock")
-  if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== digest) {
-    console.log("--- conformance: installing the clients")
-    const { code } = await run(["npm", "ci", "--no-audit", "--no-fund", "--prefix", conformance])
-    if (code !== 0) return failed
-    writeFileSync(stamp, digest)
-  }
+  const stamp = join(root, folder, "node_modules/.installed-lock")
+  if (existsSync(stamp) && readFileSync(stamp, "utf8") === digest) return true
+  console.log(`--- installing ${what}`)
+  const { code } = await run(["npm", "ci", "--no-audit", "--no-fund", "--prefix", folder])
+  if (code === 0) writeFileSync(stamp, digest)
+  return code === 0
+}
+
+/** The vocabularies live in a package of their own too. */
+async function runUnit(): Promise<Counts> {
+  if (!(await installed(vocab, "the vocabularies"))) return failed
+  return bunTest(
+    "unit",
+    testFiles((file) => !file.startsWith(`${conformance}/`)),
+    20_000,
+  )
+}
+
+/** The clients live in a package of their own. */
+async function runConformance(): Promise<Counts> {
+  if (!(await installed(conformance, "the clients"))) return failed
   const types = await check("conformance types", [tool("tsc"), "--noEmit", "--project", conformance])
   const tests = await bunTest(
     "conformance",

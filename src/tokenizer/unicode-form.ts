@@ -33,6 +33,8 @@ function composingFirsts(): CharRanges {
     if (parts.length < 2 || char.normalize("NFC") !== char) continue
     const first = Array.from(parts.slice(0, -1).join("").normalize("NFC"))
     if (first.length === 1) firsts.add(first[0]!.codePointAt(0)!)
+    // A mark of a lower class goes in between: é and a dot below become ẹ and an acute.
+    firsts.add(code)
   }
   // Leading consonants of Hangul, which the syllables were left out for.
   return unionOf([[...firsts].flatMap((code) => [code, code]), hangulSyllables, [0x1100, 0x1112]])
