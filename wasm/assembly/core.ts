@@ -111,7 +111,7 @@ export function culpritIndex(): u32 {
 export function layWindow(bytes: u32, pieceBytes: u32, withEnds: bool): bool {
   release(tablesEnd)
   windowBytes = bytes
-  windowAt = reserve(<usize>bytes + 32)
+  windowAt = reserve(<usize>bytes + 80)
   // One id a byte at most, and a few more that may be overwritten behind them.
   idsAt = reserve((<usize>bytes << 2) + 32)
   endsAt = withEnds ? reserve((<usize>bytes << 2) + 32) : 0

@@ -1,40 +1,56 @@
 /**
  * From a piece's bytes to ids: a cache of words met before, then the vocabulary's own whole words, then merges.
  *
- * The cache has a fixed size. A bucket holds two words of up to 15 bytes; a new word goes to the first place and pushes
- * the word there to the second. So a hostile text can only empty it: later texts then run as they did cold.
+ * The caches have a fixed size. A bucket of the first holds two words of up to 15 bytes, where a new word goes to the
+ * first place and pushes the word there to the second; the other one holds one piece of up to 63 bytes a bucket. So a
+ * hostile text can only empty them: later texts then run as they did cold.
  */
 import { reserve } from "./memory"
 import { mergePiece } from "./merge"
-import { idBits, NONE, tokenOf } from "./vocabulary"
+import { NONE, tokenCount, tokenOf } from "./vocabulary"
 
 const MIX_A: u64 = 0x9e37_79b9_7f4a_7c15
 const MIX_B: u64 = 0xc2b2_ae3d_27d4_eb4f
 
-/** Buckets of two entries of 32 bytes: { bytes 0-7, bytes 8-14 and length, packed ids, more packed ids }. */
-const BUCKET_BITS: u64 = 14
-const CACHED_BYTES_MAX: u32 = 15
+/** Two entries of 32 bytes: { bytes 0-7, bytes 8-14 and length, ids 0-2 and count, ids 3-5 }. */
+const BUCKET_BITS: u64 = 15
+const WORD_BYTES_MAX: u32 = 15
+/** An id in a packed word has 20 bits, three to a word; the count of ids stands above them. */
+const ID_BITS: u64 = 20
+const ID_MASK: u32 = 0xf_ffff
+const WORD_IDS_MAX: u32 = 6
 
-let cache: usize = 0
+/** Entries of 128 bytes: { 64 bytes of text, zeros behind; count | length << 8 u32; up to 15 ids u32 }. */
+const LONG_BITS: u64 = 14
+const LONG_BYTES_MAX: u32 = 63
+const LONG_IDS_MAX: u32 = 15
+
+let words: usize = 0
+let longs: usize = 0
 /** u64 pairs by length: which of the first and the second eight bytes belong to a word. */
 let lengthMasks: usize = 0
+/** 64 bytes of ones, 64 of zeros: 64 bytes from `64 - length` on mask a long piece. */
+let longMasks: usize = 0
 /** Whole words of the vocabulary are taken without looking at merges (`ignore_merges`, rank files). */
 let takesWholeWords: bool = false
-/** Bits of one id in packed ids, and their mask. */
-let packedBits: u64 = 0
-let packedMask: u32 = 0
-/** Ids that fit beside the count in 64 bits. */
-let packedMost: u32 = 0
+/** u8 by id, else: what merges make of the token's own bytes. UNTRIED at first. */
+let selfMade: usize = 0
+const UNTRIED: u8 = 0
+const ITSELF: u8 = 1
+const OTHERS: u8 = 2
 
 export function setWords(wholeWords: bool): bool {
   takesWholeWords = wholeWords
-  packedBits = idBits
-  packedMask = (<u32>1 << idBits) - 1
-  packedMost = idBits <= 20 ? 3 : 2
-  cache = reserve(<usize>(<u64>64 << BUCKET_BITS))
+  words = reserve(<usize>(<u64>64 << BUCKET_BITS))
+  longs = reserve(<usize>(<u64>128 << LONG_BITS))
   lengthMasks = reserve(256)
-  if (cache == 0 || lengthMasks == 0) return false
+  longMasks = reserve(128)
+  selfMade = reserve(<usize>tokenCount)
+  if (words == 0 || longs == 0 || lengthMasks == 0 || longMasks == 0 || selfMade == 0) return false
   clearCache()
+  memory.fill(selfMade, UNTRIED, <usize>tokenCount)
+  memory.fill(longMasks, 0xff, 64)
+  memory.fill(longMasks + 64, 0, 64)
   for (let length: u32 = 0; length < 16; length++) {
     const low: u64 = length == 0 ? 0 : length >= 8 ? ~(<u64>0) : ~(<u64>0) >> (64 - (<u64>length << 3))
     const high: u64 = length <= 8 ? 0 : ~(<u64>0) >> (64 - (<u64>(length - 8) << 3))
@@ -45,61 +61,120 @@ export function setWords(wholeWords: bool): bool {
 }
 
 export function clearCache(): void {
-  memory.fill(cache, 0, <usize>(<u64>64 << BUCKET_BITS))
+  memory.fill(words, 0, <usize>(<u64>64 << BUCKET_BITS))
+  memory.fill(longs, 0, <usize>(<u64>128 << LONG_BITS))
 }
 
 /**
- * Writes the ids of the piece and gives the address behind them. Up to 8 bytes behind that may be overwritten, and 16
- * bytes from `at` are read whatever the length.
+ * Writes the ids of the piece and gives the address behind them. Up to 8 bytes behind that may be overwritten, and 64
+ * bytes from `at` may be read whatever the length.
  */
 // @ts-ignore: decorator
 @inline
 export function encodePiece(at: usize, length: u32, out: usize): usize {
-  if (length > CACHED_BYTES_MAX) return encodeUncached(at, length, out)
+  if (length > WORD_BYTES_MAX) return encodeLong(at, length, out)
   const masks = lengthMasks + (<usize>length << 4)
   const low = load<u64>(at) & load<u64>(masks)
   const high = (load<u64>(at, 8) & load<u64>(masks, 8)) | (<u64>length << 56)
   const hash = (low ^ (high * MIX_B)) * MIX_A
-  const bucket = cache + (<usize>(hash >> (64 - BUCKET_BITS)) << 6)
-  let packed: u64
-  if (((load<u64>(bucket) ^ low) | (load<u64>(bucket, 8) ^ high)) == 0) {
-    packed = load<u64>(bucket, 16)
-  } else if (((load<u64>(bucket, 32) ^ low) | (load<u64>(bucket, 40) ^ high)) == 0) {
-    packed = load<u64>(bucket, 48)
-  } else {
-    return encodeNew(at, length, low, high, bucket, out)
+  let entry = words + (<usize>(hash >> (64 - BUCKET_BITS)) << 6)
+  if (((load<u64>(entry) ^ low) | (load<u64>(entry, 8) ^ high)) != 0) {
+    entry += 32
+    if (((load<u64>(entry) ^ low) | (load<u64>(entry, 8) ^ high)) != 0) {
+      return encodeNew(at, length, low, high, entry - 32, out)
+    }
   }
-  store<u32>(out, <u32>packed & packedMask)
-  store<u32>(out, <u32>(packed >> packedBits) & packedMask, 4)
-  store<u32>(out, <u32>(packed >> (packedBits << 1)) & packedMask, 8)
-  return out + (<usize>(packed >> 62) << 2)
+  const packed = load<u64>(entry, 16)
+  store<u32>(out, <u32>packed & ID_MASK)
+  store<u32>(out, <u32>(packed >> ID_BITS) & ID_MASK, 4)
+  store<u32>(out, <u32>(packed >> (2 * ID_BITS)) & ID_MASK, 8)
+  const count = <usize>(packed >> (3 * ID_BITS))
+  if (count > 3) writeMore(load<u64>(entry, 24), out)
+  return out + (count << 2)
+}
+
+function writeMore(packed: u64, out: usize): void {
+  store<u32>(out, <u32>packed & ID_MASK, 12)
+  store<u32>(out, <u32>(packed >> ID_BITS) & ID_MASK, 16)
+  store<u32>(out, <u32>(packed >> (2 * ID_BITS)) & ID_MASK, 20)
 }
 
 /** A word that the cache does not have: encodes it and, if its ids fit, lets the cache have it. */
 function encodeNew(at: usize, length: u32, low: u64, high: u64, bucket: usize, out: usize): usize {
   const end = encodeUncached(at, length, out)
   const count = <u32>((end - out) >> 2)
-  if (count == 0 || count > packedMost) return end
-  let packed: u64 = <u64>count << 62
-  for (let i: u32 = 0; i < count; i++) packed |= <u64>load<u32>(out + (<usize>i << 2)) << (packedBits * i)
+  if (count == 0 || count > WORD_IDS_MAX) return end
+  let packed: u64 = <u64>count << (3 * ID_BITS)
+  let more: u64 = 0
+  for (let i: u32 = 0; i < count; i++) {
+    const id = <u64>load<u32>(out + (<usize>i << 2))
+    if (i < 3) packed |= id << (ID_BITS * i)
+    else more |= id << (ID_BITS * (i - 3))
+  }
   v128.store(bucket, v128.load(bucket), 32)
   v128.store(bucket, v128.load(bucket, 16), 48)
   store<u64>(bucket, low)
   store<u64>(bucket, high, 8)
   store<u64>(bucket, packed, 16)
+  store<u64>(bucket, more, 24)
+  return end
+}
+
+/** Pieces that are no short words: white space, rules, long identifiers, text without blanks. */
+function encodeLong(at: usize, length: u32, out: usize): usize {
+  if (length > LONG_BYTES_MAX) return encodeUncached(at, length, out)
+  const masks = longMasks + 64 - length
+  const a = v128.and(v128.load(at), v128.load(masks))
+  const b = v128.and(v128.load(at, 16), v128.load(masks, 16))
+  const c = v128.and(v128.load(at, 32), v128.load(masks, 32))
+  const d = v128.and(v128.load(at, 48), v128.load(masks, 48))
+  let hash = (i64x2.extract_lane(a, 0) * MIX_A) ^ (i64x2.extract_lane(b, 0) * MIX_B)
+  hash ^= (i64x2.extract_lane(c, 0) ^ (i64x2.extract_lane(d, 0) << 7)) * (MIX_A ^ 0x55_5500)
+  hash = (hash ^ (hash >> 31)) * MIX_B
+  hash ^= (i64x2.extract_lane(a, 1) * MIX_B) ^ ((i64x2.extract_lane(b, 1) ^ length) * MIX_A)
+  hash ^= (i64x2.extract_lane(c, 1) ^ (i64x2.extract_lane(d, 1) << 7)) * (MIX_B ^ 0x55_5500)
+  hash *= MIX_A
+  const entry = longs + (<usize>(<u64>hash >> (64 - LONG_BITS)) << 7)
+  const differs = v128.or(
+    v128.or(v128.xor(a, v128.load(entry)), v128.xor(b, v128.load(entry, 16))),
+    v128.or(v128.xor(c, v128.load(entry, 32)), v128.xor(d, v128.load(entry, 48))),
+  )
+  const head = load<u32>(entry, 64)
+  if (head >> 8 == length && !v128.any_true(differs)) {
+    const count = <usize>(head & 0xff)
+    let i: usize = 0
+    do {
+      store<u32>(out + i, load<u32>(entry + i, 68))
+      i += 4
+    } while (i < count << 2)
+    return out + i
+  }
+  const end = encodeUncached(at, length, out)
+  const count = <u32>((end - out) >> 2)
+  if (count == 0 || count > LONG_IDS_MAX) return end
+  v128.store(entry, a)
+  v128.store(entry, b, 16)
+  v128.store(entry, c, 32)
+  v128.store(entry, d, 48)
+  store<u32>(entry, count | (length << 8), 64)
+  memory.copy(entry + 68, out, end - out)
   return end
 }
 
 /** The ids of a piece by the tables alone. */
 export function encodeUncached(at: usize, length: u32, out: usize): usize {
-  if (takesWholeWords) {
-    const id = tokenOf(at, length)
-    if (id != NONE) {
-      store<u32>(out, id)
-      return out + 4
-    }
-  }
-  return out + (<usize>mergePiece(at, length, out, 0, 0) << 2)
+  const id = tokenOf(at, length)
+  if (id == NONE) return out + (<usize>mergePiece(at, length, out, 0, 0) << 2)
+  if (!takesWholeWords && load<u8>(selfMade + <usize>id) != ITSELF) return encodeTried(at, length, id, out)
+  store<u32>(out, id)
+  return out + 4
+}
+
+/** A piece that is a token, which merges may or may not come to: remembers which. */
+function encodeTried(at: usize, length: u32, id: u32, out: usize): usize {
+  const count = mergePiece(at, length, out, 0, 0)
+  store<u8>(selfMade + <usize>id, count == 1 && load<u32>(out) == id ? ITSELF : OTHERS)
+  return out + (<usize>count << 2)
 }
 
 /** The same, saying where each token ends too. */
