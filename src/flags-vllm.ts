@@ -58,3 +58,8 @@ export const unsupportedVariables: readonly string[] = [
   "VLLM_TOOL_PARSE_REGEX_TIMEOUT_SECONDS",
   "VLLM_ENABLE_COHERE_API",
 ]
+
+/** vLLM's short spellings of engine flags, as in `-tp 2` or `-O3`. */
+export const unsupportedShortFlags: ReadonlySet<string> = new Set(
+  "tp pp dp dpn dpr dps dpl dpa dpp dpb dph dpe ep dcp pcp tpl n r q O O0 O1 O2 O3 cc asc ac sc".split(" "),
+)

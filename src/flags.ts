@@ -8,7 +8,7 @@ import { type ConfigFileEntry, readConfigFile } from "./flags-config-file"
 import { type Draft, emptyDraft, type Flag } from "./flags-fields"
 import { helpText } from "./flags-help"
 import { flagTable } from "./flags-table"
-import { unsupportedFlags, unsupportedVariables } from "./flags-vllm"
+import { unsupportedFlags, unsupportedShortFlags, unsupportedVariables } from "./flags-vllm"
 import { err, ok, type Result } from "./result"
 
 /** Our version, as `--version` prints it. */
@@ -193,6 +193,7 @@ function findFlag(written: string): Result<FoundFlag, UsageFailure> {
     if (switched?.arity === "switch") return ok({ flag: switched, name: positive, negated: true })
     if (unsupportedFlags.has(name) || unsupportedFlags.has(positive)) return usage(`${written} is not supported yet`)
   }
+  if (!written.startsWith("--") && unsupportedShortFlags.has(name)) return usage(`${written} is not supported yet`)
   const near = nearestFlag(name) ?? nearestFlag(name.replace(/^no-/, ""))
   return usage(`unknown flag ${written}${near === null ? "" : `: did you mean --${near}?`}`)
 }

@@ -2,21 +2,24 @@
  * Composition root of the full role: chooses each room's plug and connects them. Reads as a table of contents of the
  * road; no logic of its own beside start and stop.
  */
-import { type AppRoom, createApp } from "./api/app"
+import { createApp } from "./api/app"
 import type { ModelFacts } from "./api/endpoint"
+import type { AppRoom } from "./api/room"
 import type { Config } from "./config"
 import { openEngine } from "./engine/open"
 import { createKeyCheck } from "./http/access"
 import { Admission } from "./http/admission"
 import { corsHeaders, corsPreflight } from "./http/cors"
+import { printable } from "./http/log-line"
 import { createMetrics } from "./http/metrics"
-import type { Engine } from "./ir/engine"
+import { Listener, monotonicSeconds, type StartFailure } from "./listener"
 import type { ModelProfile } from "./model/profile"
 import { plainFactory } from "./parser/families/plain"
 import { chooseParser } from "./parser/registry"
 import { checkTemplates, Preparer } from "./prompt/prepare"
 import { err, ok, type Result } from "./result"
 import { openO200k, openTokenizerJson } from "./tokenizer/open"
+import { TokenTexts } from "./tokenizer/token-texts"
 import type { Tokenizer } from "./tokenizer/tokenizer"
 
 /** A server that accepts connections. */
@@ -30,12 +33,6 @@ export interface RunningServer {
   readonly drained: Promise<void>
   /** Takes no new requests; running ones get `shutdownTimeoutSeconds`, then an error. */
   stop(): void
-}
-
-/** Why a server cannot start. `message` is one line for the user. */
-export interface StartFailure {
-  readonly kind: string
-  readonly message: string
 }
 
 /** Connects everything and listens. */
@@ -54,7 +51,7 @@ export async function startServer(
 
   const facts = modelFacts(config, profile, tokenizer.value, chatTemplates, chatParser.value)
   const engine = openEngine(config, {
-    encode: scriptEncoder(tokenizer.value),
+    encode: (text) => encodeScript(tokenizer.value, text),
     decode: (tokenIds) => tokenizer.value.decode(tokenIds, false),
     vocabSize: tokenizer.value.vocabSize,
   })
@@ -66,7 +63,7 @@ export async function startServer(
     contentFormat: config.chatTemplateContentFormat,
   })
   const metrics = createMetrics({ modelName: facts.names[0]!, contextTokensMax: facts.contextTokensMax })
-  const life = new Life(config, engine)
+  const listener = new Listener(config, engine)
   const room: AppRoom = {
     config,
     facts,
@@ -86,7 +83,7 @@ export async function startServer(
     log: (line) => log(printable(line)),
     newId,
     unixTime: () => Math.floor(Date.now() / 1000),
-    running: life.running,
+    running: listener.running,
     vocabulary: {
       idToToken: (id) => tokenizer.value.idToToken(id),
       vocabSize: tokenizer.value.vocabSize,
@@ -99,9 +96,9 @@ export async function startServer(
     hasKey: createKeyCheck(config.apiKeys),
     corsHeaders: (request) => corsHeaders(config.cors, request),
     preflight: (request) => corsPreflight(config.cors, request),
-    isDraining: () => life.isDraining,
+    isDraining: () => listener.isDraining,
   }
-  const listening = life.listen(createApp(room))
+  const listening = listener.listen(createApp(room))
   if (!listening.ok) {
     await engine.close()
     return listening
@@ -110,8 +107,8 @@ export async function startServer(
     url: listening.value,
     reasoningParser: chatParser.value.reasoning,
     toolCallParser: chatParser.value.tools,
-    drained: life.drained,
-    stop: () => life.stop(),
+    drained: listener.drained,
+    stop: () => listener.stop(),
   })
 }
 
@@ -128,9 +125,7 @@ function modelFacts(
   chatTemplates: { readonly [name: string]: string },
   parser: { readonly reasoning: string; readonly tools: string },
 ): ModelFacts {
-  const one = new Uint32Array(1)
-  /** Filled as tokens are asked for; logprobs ask for the same ones again and again. */
-  const texts = new Array<string | undefined>(tokenizer.vocabSize)
+  const texts = new TokenTexts(tokenizer)
   return {
     names: config.servedModelNames.length > 0 ? config.servedModelNames : [profile.name],
     root: profile.root,
@@ -140,42 +135,15 @@ function modelFacts(
     hasChatTemplate: Object.keys(chatTemplates).length > 0,
     parsesReasoning: parser.reasoning !== "none",
     parsesCalls: parser.tools !== "none",
-    tokenText: (id) => {
-      const known = texts[id]
-      if (known !== undefined) return known
-      one[0] = id
-      const text = tokenizer.decode(one, false)
-      texts[id] = text
-      return text
-    },
+    tokenText: (id) => texts.text(id),
     decode: (tokenIds) => tokenizer.decode(tokenIds, false),
   }
 }
 
-/** Scripts that are sent again and again, as benches do, are encoded once: that work is not the server's. */
-const scriptsKept = 64
-const scriptUnitsMax = 65_536
-
-/** Encodes what scripts spell; special tokens become their ids. A text that cannot be encoded gives nothing. */
-function scriptEncoder(tokenizer: Tokenizer): (text: string) => Uint32Array {
-  const kept = new Map<string, Uint32Array>()
-  return (text) => {
-    const known = kept.get(text)
-    if (known !== undefined) return known
-    const encoded = tokenizer.encode(text, { addSpecialTokens: false })
-    const ids = encoded.ok ? encoded.value : new Uint32Array(0)
-    if (text.length <= scriptUnitsMax) {
-      const oldest = kept.keys().next()
-      if (kept.size >= scriptsKept && !oldest.done) kept.delete(oldest.value)
-      kept.set(text, ids)
-    }
-    return ids
-  }
-}
-
-/** What clients send may end up in log lines: it must not make lines of its own, nor steer a terminal. */
-function printable(line: string): string {
-  return line.replace(/[\p{Cc}\u2028\u2029]/gu, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
+/** What a script spells; special tokens become their ids. A text that cannot be encoded gives nothing. */
+function encodeScript(tokenizer: Tokenizer, text: string): Uint32Array {
+  const encoded = tokenizer.encode(text, { addSpecialTokens: false })
+  return encoded.ok ? encoded.value : new Uint32Array(0)
 }
 
 function newId(): string {
@@ -185,90 +153,3 @@ function newId(): string {
 function newCallId(): string {
   return `call_${newId().slice(0, 24)}`
 }
-
-function monotonicSeconds(): number {
-  return performance.now() / 1000
-}
-
-/** A connection on which nothing moves; routes that may stay silent for longer say so. Bun's own most is 255. */
-const idleSecondsMax = 60
-const pollMs = 10
-
-/** The listening socket, from bind to drain. */
-class Life {
-  readonly running: AppRoom["running"] = new Set()
-  readonly drained: Promise<void>
-  isDraining = false
-  private settle: () => void = () => {}
-  private server: Bun.Server<undefined> | null = null
-  private readonly config: Config
-  private readonly engine: Engine
-
-  constructor(config: Config, engine: Engine) {
-    this.config = config
-    this.engine = engine
-    this.drained = new Promise((resolve) => {
-      this.settle = resolve
-    })
-  }
-
-  listen(fetch: ReturnType<typeof createApp>): Result<string, StartFailure> {
-    const { config } = this
-    const common = {
-      development: false,
-      // Bun breaks the connection of a body over its own limit; ours (http/body.ts) answers.
-      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-      fetch: (request: Request, server: Bun.Server<undefined>) =>
-        fetch(request, (seconds) => server.timeout(request, seconds ?? idleSecondsMax)),
-    }
-    // Without `development` Bun shares a taken port silently unless it is told not to.
-    const tcp = { hostname: config.host, port: config.port, reusePort: false, idleTimeout: idleSecondsMax }
-    try {
-      this.server =
-        config.uds === null
-          ? Bun.serve({ ...common, ...tcp, ...this.tls() })
-          : Bun.serve({ ...common, unix: config.uds, ...this.tls() })
-    } catch (cause) {
-      const reason = cause instanceof Error ? cause.message : String(cause)
-      const place = config.uds ?? `${config.host}:${config.port}`
-      return err({ kind: "cannot_listen", message: `cannot listen on ${place}: ${reason}` })
-    }
-    if (config.uds !== null) return ok(`unix:${config.uds}`)
-    const scheme = config.tls === null ? "http" : "https"
-    const host = config.host.includes(":") ? `[${config.host}]` : config.host
-    return ok(`${scheme}://${host}:${this.server.port}`)
-  }
-
-  stop(): void {
-    if (this.isDraining) return
-    this.isDraining = true
-    void this.drain()
-  }
-
-  private tls(): { tls?: Bun.TLSOptions } {
-    const { tls } = this.config
-    if (tls === null) return {}
-    return {
-      tls: {
-        key: Bun.file(tls.keyFile),
-        cert: Bun.file(tls.certFile),
-        ...(tls.caFile !== null && { ca: Bun.file(tls.caFile) }),
-      },
-    }
-  }
-
-  private async drain(): Promise<void> {
-    const deadline = monotonicSeconds() + this.config.shutdownTimeoutSeconds
-    const stopped = this.server?.stop(false)
-    while (this.running.size > 0 && monotonicSeconds() < deadline) await Bun.sleep(pollMs)
-    for (const request of [...this.running]) request.shutDown()
-    // Their last frames still have to leave; connections that clients merely keep open do not hold us up.
-    await Promise.race([stopped, Bun.sleep(lastFramesMs)])
-    await this.server?.stop(true)
-    await this.engine.close()
-    this.settle()
-  }
-}
-
-/** Time that the errors of a cut drain have to reach their clients. */
-const lastFramesMs = 200

@@ -163,6 +163,7 @@ describe("a flag", () => {
     expect(await problem(["serve", "--sim-allow-scripts", "maybe"])).toContain("expected true or false")
     expect((await config(["--no-disable-fastapi-docs"])).docs).toBe(true)
     expect(await problem(["serve", "--no-enable-log-requests=true"])).toBe("--no-enable-log-requests takes no value")
+    expect(await problem(["serve", "m", "-tp", "2"])).toBe("-tp is not supported yet")
     expect(await problem(["serve", "--no-port"])).toBe("unknown flag --no-port: did you mean --port?")
   })
 
@@ -244,7 +245,7 @@ describe("a flag", () => {
       "unknown flag --sreved-model-name: did you mean --served-model-name?",
     )
     expect(await problem(["serve", "--completely-else"])).toBe("unknown flag --completely-else")
-    expect(await problem(["serve", "-tp", "2"])).toBe("unknown flag -tp")
+    expect(await problem(["serve", "-zz", "2"])).toBe("unknown flag -zz")
   })
 
   test("that needs another one says which", async () => {

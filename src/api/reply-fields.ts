@@ -37,7 +37,7 @@ export function requestId(asked: string | null, context: LowerContext): string {
 
 const requestIdUnitsMax = 512
 
-/** Body, then header, then `vllm_xargs`; empty strings count as absent (RESPONSES 1). */
+/** Body, then header; empty strings count as absent (RESPONSES 1). */
 export function sessionId(asked: string | null, context: LowerContext): string | null {
   return asked || context.headers.get("x-session-id") || null
 }

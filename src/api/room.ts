@@ -5,31 +5,17 @@
 import type { Config } from "../config"
 import type { GenerateRoom, ReadingOptions } from "../generate/generate"
 import type { Admission } from "../http/admission"
-import type { FinishReason } from "../ir/engine"
-import type { ChoiceTiming, ChoiceUsage } from "../ir/item-event"
+import type { Metrics } from "../http/metrics"
+import type { EngineStatus } from "../ir/engine"
 import type { Preparer } from "../prompt/prepare"
 import type { ModelFacts } from "./endpoint"
+import type { VocabularyView } from "./tokenize"
 
 /** A parser factory, as `generate` wants it. */
 export type ParserChoice = ReadingOptions["parser"]
 
-/** One choice that ended, for the metrics. */
-export interface ChoiceRecord {
-  /** `abort` when the client went away, `error` when the choice failed; null = the engine would not have it. */
-  readonly finish: FinishReason | null
-  readonly usage: ChoiceUsage
-  readonly timing: ChoiceTiming
-}
-
 /** Receives what is counted. Written by `api/serve` only. */
-export interface RequestObserver {
-  /** A request reached the engine: its choices and the tokens each may have. */
-  started(choices: number, replyTokensMax: number): void
-  /** New tokens, as they come; prompt tokens once, with the first of a choice. */
-  tokens(promptTokens: number, outputTokens: number): void
-  /** A choice ended; `startedAt` and `endedAt` are seconds on `ServeRoom.generate.now`'s clock. */
-  choiceEnded(record: ChoiceRecord, startedAt: number, endedAt: number): void
-}
+export type RequestObserver = Pick<Metrics, "started" | "tokens" | "choiceEnded">
 
 /** Everything a request needs. */
 export interface ServeRoom {
@@ -57,4 +43,21 @@ export interface ServeRoom {
 export interface RunningRequest {
   /** Ends it with an error that the client sees. */
   shutDown(): void
+}
+
+/** What the routes around generation need beside `ServeRoom`. */
+export interface AppRoom extends ServeRoom {
+  readonly vocabulary: VocabularyView
+  readonly engineName: string
+  readonly engineStatus: () => EngineStatus
+  /** Prometheus text. */
+  readonly metricsText: () => string
+  readonly observeHttp: (method: string, handler: string, status: number, seconds: number) => void
+  /** Whether an `Authorization` header carries one of the server's keys; true when there are none. */
+  readonly hasKey: (authorization: string | null) => boolean
+  /** CORS headers of a reply, or the whole answer to a preflight. */
+  readonly corsHeaders: (request: Request) => { readonly [name: string]: string }
+  readonly preflight: (request: Request) => Response | null
+  /** True once the server takes no new work. */
+  readonly isDraining: () => boolean
 }

@@ -46,11 +46,6 @@ export function optional<Schema extends TSchema>(schema: Schema, description?: s
   return Type.Optional(Type.Union([schema, Type.Null()], description === undefined ? {} : { description }))
 }
 
-/** One of a few strings. */
-export function oneOf<const Words extends readonly string[]>(words: Words) {
-  return Type.Unsafe<Words[number]>(Type.Union(words.map((word) => Type.Literal(word))))
-}
-
 /** Checks bodies against one schema. */
 export class BodyCheck<Schema extends TSchema> {
   readonly schema: Schema

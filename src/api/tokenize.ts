@@ -111,8 +111,3 @@ export function detokenize(body: unknown, vocabulary: VocabularyView): Result<ob
   if (outside !== undefined) return err(invalid("tokens", `Token id ${outside} is out of vocabulary`))
   return ok({ prompt: vocabulary.decode(Uint32Array.from(checked.value.tokens, Number)) })
 }
-
-/** The model that a body names, if any. */
-export function namedModel(body: unknown): string | null {
-  return isRecord(body) && typeof body.model === "string" ? body.model : null
-}

@@ -7,7 +7,7 @@ export type SimulatedFailure = "retryable" | "validation" | "disconnect" | "fata
 
 /**
  * What a request says the model shall "generate" and how: the `sim_*` keys of `vllm_xargs`. A stable contract, since
- * tests drive the product over HTTP with it (README, Simulator).
+ * tests drive the product over HTTP with it (README, Scripting the simulator).
  */
 export interface SimulatorScript {
   /** Model output with special tokens spelled out; null unless the request gives it. */

@@ -24,10 +24,9 @@ export function createKeyCheck(apiKeys: readonly string[]): (authorization: stri
  * Whether a path needs a key once the proxy's prefix is gone. Paths that only differ in escapes or leading slashes are
  * guarded alike, whatever the router makes of them.
  */
-export function isGuarded(path: string, rootPath: string): boolean {
+export function isGuarded(path: string): boolean {
   const plain = decoded(path).replace(/^\/+/, "/")
-  const rest = rootPath !== "" && plain.startsWith(rootPath) ? plain.slice(rootPath.length) : plain
-  return guardedPrefixes.some((prefix) => rest.startsWith(prefix))
+  return guardedPrefixes.some((prefix) => plain.startsWith(prefix))
 }
 
 function digest(key: string): Buffer {

@@ -11,10 +11,8 @@ export type JsonFailure =
 export const exactIntegersMax = 65_536
 /** Digits from which an integer may be beyond 2^53. */
 const exactDigits = 16
-/** Shorter numbers with exponents of one or two digits are below 1e308. */
-const safeNumberUnits = 200
-/** Longest number that is looked at; a longer one cannot be finite or means nothing. */
-const integerDigitsMax = 308
+/** Values in lists and objects of one text: a limit on memory, since 100 MB of `0,` become gigabytes of values. */
+export const jsonValuesMax = 4_000_000
 
 /**
  * JSON text to values, exactly: integers beyond 2^53 become `bigint`, numbers that are no finite double are refused,
@@ -61,12 +59,16 @@ const nothingExact: readonly number[] = []
 /** Reads structure and numbers, and skips strings. Does not check syntax: the parser does that. */
 function scanJson(text: string, jsonDepthMax: number): Scan {
   let depth = 0
+  let values = 0
   let exact: number[] | null = null
   const { length } = text
   for (let i = 0; i < length; i++) {
     const code = text.charCodeAt(i)
     if (code === 0x22) {
       i = stringEnd(text, i)
+    } else if (code === 0x2c) {
+      values += 1
+      if (values > jsonValuesMax) return { failure: tooManyValues(), exact: nothingExact }
     } else if (code === 0x5b || code === 0x7b) {
       depth += 1
       if (depth > jsonDepthMax) return { failure: tooDeep(jsonDepthMax), exact: nothingExact }
@@ -123,7 +125,6 @@ function hasLongExponent(text: string, start: number, end: number): boolean {
 
 /** Numbers the parser would refuse count as finite: it shall say what is wrong with them. */
 function isFiniteNumber(number: string): boolean {
-  if (number.length > safeNumberUnits && /^-?\d+$/.test(number) && number.length > integerDigitsMax) return false
   const value = Number(number)
   return Number.isNaN(value) || Number.isFinite(value)
 }
@@ -179,6 +180,10 @@ function tooDeep(jsonDepthMax: number): JsonFailure {
 
 function outOfRange(offset: number): JsonFailure {
   return { kind: "body_not_json", message: `the body holds a number out of range at char ${offset}` }
+}
+
+function tooManyValues(): JsonFailure {
+  return { kind: "body_not_json", message: `the body holds more than ${jsonValuesMax} values` }
 }
 
 function tooManyExact(): JsonFailure {

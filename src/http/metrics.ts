@@ -12,7 +12,10 @@ export interface MetricsOptions {
   readonly contextTokensMax: number
 }
 
-/** One choice that ended. `finish: null` = the engine would not have it: nothing is counted but cached tokens. */
+/**
+ * One choice that ended. `finish`: `abort` when the client went away, `error` when it failed; null = the engine would
+ * not have it, and only cached tokens are counted.
+ */
 export interface EndedChoice {
   readonly finish: FinishReason | null
   readonly usage: ChoiceUsage

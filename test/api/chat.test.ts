@@ -143,6 +143,11 @@ describe("a whole chat reply", () => {
     expect(reply.json.usage.prompt_tokens_details).toMatchObject({ cached_tokens: 4, created_cache_tokens: 3 })
   })
 
+  test("counts a prompt's cached tokens once, however many replies it has", async () => {
+    const reply = await server.post(path, body("Hello", { n: 3 }, { sim_cached_tokens: 4 }))
+    expect(reply.json.usage.prompt_tokens_details).toMatchObject({ cached_tokens: 4 })
+  })
+
   test("gives logprobs of every token, with bytes, and ids when asked", async () => {
     const { logprobs, token_ids } = await choice("Hé", { logprobs: true, top_logprobs: 2, return_token_ids: true })
     expect(logprobs.content.length).toBe(token_ids.length)

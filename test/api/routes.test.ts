@@ -1,8 +1,9 @@
 /** What stands around generation: keys, CORS, state routes, logs, metrics, docs, limits, shutdown. */
-import { describe, expect, test } from "bun:test"
+import { describe, expect, spyOn, test } from "bun:test"
 import { once } from "node:events"
 import { connect } from "node:net"
 import { defaultConfig } from "../../src/config"
+import { Simulator } from "../../src/engine/simulator"
 import { startTestServer, type TestServer, type TestServerOptions, until } from "../support/test-server"
 
 const chatPath = "/v1/chat/completions"
@@ -114,6 +115,62 @@ describe("CORS", () => {
   })
 })
 
+test("every reply says which engine answers", async () => {
+  const cors = { origins: ["http://a.example"], methods: ["*"], headers: ["*"], credentials: false }
+  await using({ config: { apiKeys: ["k"], cors } }, async (server) => {
+    const authorization = "Bearer k"
+    const preflight = { "access-control-request-method": "POST" }
+    const asked: [string, string, { [name: string]: string }, number][] = [
+      ["GET", "/health", {}, 200],
+      ["GET", "/metrics", {}, 200],
+      ["GET", "/v1/models", { authorization }, 200],
+      ["GET", "/v1/models", {}, 401],
+      ["GET", "/nothing", {}, 404],
+      ["GET", "/v1/responses/x", { authorization }, 404],
+      ["GET", chatPath, { authorization }, 405],
+      ["POST", chatPath, { authorization }, 400],
+      ["GET", "/docs", {}, 200],
+      ["GET", "/docs/", {}, 308],
+      ["GET", "/docs/swagger-ui.css", {}, 200],
+      ["GET", "/openapi.json", {}, 200],
+      ["OPTIONS", chatPath, { origin: "http://a.example", ...preflight }, 200],
+      ["OPTIONS", chatPath, { origin: "http://b.example", ...preflight }, 400],
+    ]
+    for (const [method, path, headers, status] of asked) {
+      const reply = await fetch(server.url + path, { method, headers, redirect: "manual" })
+      expect([method, path, reply.status, reply.headers.get("x-sluice-engine")]).toEqual([
+        method,
+        path,
+        status,
+        "simulator",
+      ])
+    }
+  })
+})
+
+describe("what reaches the engine", () => {
+  test("is the request's: seeds by choice, trace headers, the wanted rank", async () => {
+    await using({}, async (server) => {
+      const submit = spyOn(Simulator.prototype, "submit")
+      const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+      const headers = { traceparent, tracestate: "a=b", "x-data-parallel-rank": "3" }
+      await server.post(chatPath, chat({ sim_text: "x" }, { n: 3, seed: 7, priority: 2, cache_salt: "s" }), headers)
+      const requests = submit.mock.calls.map(([request]) => request)
+      submit.mockRestore()
+      expect(requests.map((request) => request.sampling.seed)).toEqual([7n, 8n, 9n])
+      expect(new Set(requests.map((request) => request.requestId)).size).toBe(3)
+      for (const request of requests) {
+        expect(request).toMatchObject({
+          traceHeaders: { traceparent, tracestate: "a=b" },
+          dataParallelRank: 3,
+          priority: 2,
+          cacheSalt: "s",
+        })
+      }
+    })
+  })
+})
+
 describe("state routes", () => {
   test("tell models, version, load and health", async () => {
     await using({ config: { servedModelNames: ["a", "b"] } }, async (server) => {
@@ -207,7 +264,10 @@ describe("metrics and logs", () => {
       const leaving = new AbortController()
       const body = JSON.stringify(chat({ sim_text: "word ".repeat(500), sim_step_ms: 5 }, { stream: true }))
       const headers = { "content-type": "application/json" }
-      await fetch(server.url + chatPath, { method: "POST", headers, body, signal: leaving.signal })
+      const { signal } = leaving
+      const response = await fetch(server.url + chatPath, { method: "POST", headers, body, signal })
+      const reader = response.body!.getReader() // held, or the runtime may close it
+      await reader.read()
       const generated = async (): Promise<number> =>
         Number(/^vllm:generation_tokens_total\{[^}]*\} (\S+)$/m.exec((await server.get("/metrics")).text)?.[1])
       await until(async () => (await generated()) > 3)

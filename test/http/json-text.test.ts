@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { findSyntaxFault } from "../../src/http/json-syntax"
-import { exactIntegersMax, parseJsonText } from "../../src/http/json-text"
+import { exactIntegersMax, jsonValuesMax, parseJsonText } from "../../src/http/json-text"
 import { seededRandom } from "../support/random"
 
 const depthMax = 256
@@ -160,3 +160,10 @@ test("one long integer does not make ten megabytes cost a multiple of plain pars
   // The reviver would take fifteen; the bound leaves room for a busy machine.
   expect(exact / plain).toBeLessThan(30)
 }, 30_000)
+
+test("more values than a request can use are refused, while they are counted", () => {
+  const many = `[${"0,".repeat(jsonValuesMax + 1)}0]`
+  const refused = parseJsonText(many, 16)
+  expect(refused.ok ? null : refused.error.kind).toBe("body_not_json")
+  expect(parseJsonText(`{"a": "${",".repeat(100)}"}`, 16).ok).toBe(true)
+})

@@ -5,7 +5,7 @@ import { replyFields } from "../reply-fields"
 import { samplingFields } from "../sampling"
 import { int32, int64, jsonObject, optional } from "../schema"
 
-/** The body. */
+/** What a chat completions body may hold; fields that are not named here are let through unread. */
 export const chatSchema = Type.Object({
   ...samplingFields,
   ...replyFields,
@@ -23,5 +23,5 @@ export const chatSchema = Type.Object({
   return_prompt_text: optional(Type.Boolean()),
 })
 
-/** A checked body. */
+/** A chat completions body that fits the schema. */
 export type ChatBody = Static<typeof chatSchema>

@@ -4,7 +4,7 @@ import { replyFields } from "../reply-fields"
 import { samplingFields } from "../sampling"
 import { anyJson, int32, int64, optional } from "../schema"
 
-/** The body. */
+/** What a completions body may hold; fields that are not named here are let through unread. */
 export const completionSchema = Type.Object({
   ...samplingFields,
   ...replyFields,
@@ -20,5 +20,5 @@ export const completionSchema = Type.Object({
   add_special_tokens: optional(Type.Boolean(), "Default true"),
 })
 
-/** A checked body. */
+/** A completions body that fits the schema. */
 export type CompletionBody = Static<typeof completionSchema>

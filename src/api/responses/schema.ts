@@ -12,7 +12,7 @@ const tool = Type.Object({
   strict: optional(Type.Boolean()),
 })
 
-/** The body. */
+/** What a Responses body may hold; fields that are not named here are let through unread. */
 export const responseSchema = Type.Object({
   ...samplingFields,
   model: optional(Type.String()),
@@ -57,5 +57,5 @@ export const responseSchema = Type.Object({
   enable_response_messages: optional(Type.Boolean()),
 })
 
-/** A checked body. */
+/** A Responses body that fits the schema. */
 export type ResponseBody = Static<typeof responseSchema>
