@@ -1,5 +1,5 @@
 import type { Piece } from "../ir/piece"
-import type { Detokenizer } from "./detokenizer"
+import type { CopyableDetokenizer } from "./detokenizer"
 
 /** What a byte-level vocabulary tells its detokenizers. One object per tokenizer, shared by all sequences. */
 export interface TokenBytes {
@@ -34,7 +34,7 @@ export function unfinishedBytes(bytes: Uint8Array, length: number): number {
  * Streaming decoder of byte-level vocabularies (tiktoken, ByteLevel BPE): tokens are bytes, so the text is their
  * concatenation read as UTF-8, with U+FFFD for bytes that are none. State: at most three held bytes.
  */
-export class ByteDetokenizer implements Detokenizer {
+export class ByteDetokenizer implements CopyableDetokenizer {
   private held = new Uint8Array(3)
   private heldCount = 0
   private readonly table: TokenBytes
@@ -71,6 +71,13 @@ export class ByteDetokenizer implements Detokenizer {
     if (this.heldCount === 0) return
     piece.extendLast(lossy.decode(this.held.subarray(0, this.heldCount)))
     this.heldCount = 0
+  }
+
+  copy(): ByteDetokenizer {
+    const twin = new ByteDetokenizer(this.table, this.skipSpecial)
+    twin.held.set(this.held)
+    twin.heldCount = this.heldCount
+    return twin
   }
 
   /** Held bytes and new ones as text; holds the start of an unfinished character. Rare, so it may allocate. */

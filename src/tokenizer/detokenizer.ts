@@ -10,3 +10,9 @@ export interface Detokenizer {
   /** The sequence ended: bytes of an unfinished character come out as U+FFFD, owned by the last token. */
   finish(piece: Piece): void
 }
+
+/** A detokenizer whose state is a few bytes. */
+export interface CopyableDetokenizer extends Detokenizer {
+  /** Another one in the same state, which goes on by itself: for a sequence that forks. */
+  copy(): CopyableDetokenizer
+}

@@ -4,7 +4,7 @@ import { err, ok, type Result } from "../result"
 import { ByteDetokenizer, decodeBytes, type TokenBytes } from "./byte-detokenizer"
 import { bytesOfSpelling } from "./byte-level"
 import type { Detokenizer } from "./detokenizer"
-import type { EncodeFailure, EncodeOptions, Tokenizer } from "./tokenizer"
+import type { EncodeFailure, EncodeOptions, Tokenizer, TokenizerFailure } from "./tokenizer"
 import { WindowDetokenizer } from "./window-detokenizer"
 
 const noBytes = new Uint8Array(0)
@@ -15,12 +15,6 @@ const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 interface TokenizerJson {
   readonly decoder?: { readonly type?: string; readonly decoders?: readonly { readonly type?: string }[] } | null
   readonly added_tokens?: readonly { readonly id: number; readonly content: string; readonly special?: boolean }[]
-}
-
-/** A tokenizer.json that the package does not take. */
-export interface TokenizerFailure {
-  readonly kind: "tokenizer_unusable"
-  readonly message: string
 }
 
 /**

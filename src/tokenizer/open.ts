@@ -1,13 +1,11 @@
 /** From vocabulary files to tokenizers: the WASM plug where it is exact, a fallback plug for other model kinds. */
-import { err, ok, type Result } from "../result"
-import { BpeCore } from "./bpe-core"
-import { openHfTokenizer, type TokenizerFailure } from "./hf-tokenizer"
-import { objectOf, typeOf, type Unsupported } from "./json-shape"
+import { err, type Result } from "../result"
+import { openHfTokenizer } from "./hf-tokenizer"
+import { objectOf, typeOf } from "./json-shape"
+import { openParts } from "./open-parts"
 import { type ExtraTokens, readRankFile } from "./tiktoken-ranks"
-import type { Tokenizer } from "./tokenizer"
+import type { Tokenizer, TokenizerFailure } from "./tokenizer"
 import { readTokenizerJson } from "./tokenizer-json"
-import type { TokenizerParts } from "./tokenizer-parts"
-import { WasmTokenizer } from "./wasm-tokenizer"
 
 /** Model kinds that npm `@huggingface/tokenizers` does for us: they are no BPE, and few chat models have them. */
 const fallbackModels = new Set(["WordPiece", "Unigram"])
@@ -30,13 +28,4 @@ export function openTokenizerJson(
   const opened = openHfTokenizer(tokenizerJson, tokenizerConfig)
   if (!opened.ok || opened.value.vocabSize > 0) return opened
   return err({ kind: "tokenizer_unusable", message: "tokenizer.json holds no vocabulary" })
-}
-
-/** Makes the tokenizer of parts that were read, or says why they were refused. */
-export function openParts(parts: Result<TokenizerParts, Unsupported>): Result<WasmTokenizer, TokenizerFailure> {
-  if (!parts.ok) {
-    return err({ kind: "tokenizer_unusable", message: `the tokenizer is not supported: ${parts.error.message}` })
-  }
-  const core = BpeCore.create(parts.value.tables)
-  return core.ok ? ok(new WasmTokenizer(parts.value, core.value)) : core
 }

@@ -108,11 +108,15 @@ class RegexReader {
       else if (this.take("?")) [min, max] = [0, 1]
       else return node
       if (node.kind === "look" || node.kind === "edge") throw new Refused("a repeated assertion")
-      // Oniguruma reads `{2}+` as a repeat of a repeat, fancy-regex as possessive.
-      if (counted !== null && this.peek() === "+") throw new Refused("a + behind a counted repeat")
-      const mode = this.take("?") ? "lazy" : this.take("+") ? "possessive" : "greedy"
+      // Oniguruma reads `{2}+` as a repeat of a repeat and `{2}?` as an optional one, fancy-regex as possessive and lazy.
+      const isOniguruma = this.dollar === "line_end"
+      if (isOniguruma && counted !== null && min === max && this.peek() === "?") throw new Refused("a ? behind {n}")
+      const isPossessive = !(isOniguruma && counted !== null) && this.take("+")
+      const mode = isPossessive ? "possessive" : this.take("?") ? "lazy" : "greedy"
       node = { kind: "repeat", part: node, min, max, mode }
-      if (this.peek() === "*" || this.peek() === "?" || this.peek() === "+") throw new Refused("a repeat of a repeat")
+      if (this.peek() === "*" || this.peek() === "?" || (this.peek() === "+" && mode !== "greedy")) {
+        throw new Refused("a repeat of a repeat")
+      }
     }
   }
 

@@ -2,10 +2,10 @@
  * Decoding of SentencePiece-style vocabularies (Llama 2, Mistral, Gemma): `▁` for blanks, characters outside the
  * vocabulary as byte tokens `<0xE2>`, and a blank that is taken from the start of the text.
  */
-import type { Piece } from "../ir/piece"
+import { Piece } from "../ir/piece"
 import { err, ok, type Result } from "../result"
 import { unfinishedBytes } from "./byte-detokenizer"
-import type { Detokenizer } from "./detokenizer"
+import type { CopyableDetokenizer } from "./detokenizer"
 import { listOf, objectOf, stringOf, typeOf, type Unsupported } from "./json-shape"
 
 /** A chain of decoders of tokenizer.json, as one description. */
@@ -178,7 +178,7 @@ function decoded(bytes: Uint8Array): string | null {
  * from `decode` in one way: when a run of byte tokens turns bad, what was shown of it before stays. State: three bytes
  * and two counts.
  */
-export class SentencePieceDetokenizer implements Detokenizer {
+export class SentencePieceDetokenizer implements CopyableDetokenizer {
   private readonly table: SentencePieceTable
   private readonly skipSpecial: boolean
   private readonly held = new Uint8Array(4)
@@ -230,6 +230,16 @@ export class SentencePieceDetokenizer implements Detokenizer {
     piece.extendLast("\ufffd".repeat(this.heldCount))
     this.heldCount = 0
     this.stripLeft = 0
+  }
+
+  copy(): SentencePieceDetokenizer {
+    const twin = new SentencePieceDetokenizer(this.table, new Uint32Array(0), this.skipSpecial, new Piece())
+    twin.held.set(this.held)
+    twin.heldCount = this.heldCount
+    twin.broken = this.broken
+    twin.first = this.first
+    twin.stripLeft = this.stripLeft
+    return twin
   }
 
   private pushByte(byte: number): string {

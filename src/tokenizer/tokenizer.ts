@@ -34,6 +34,12 @@ export interface TextSegment {
   readonly special: "token" | "text"
 }
 
+/** A vocabulary that cannot be used; the message names what in it is not supported. */
+export interface TokenizerFailure {
+  readonly kind: "tokenizer_unusable"
+  readonly message: string
+}
+
 /** A text that this tokenizer will not take. */
 export interface EncodeFailure {
   readonly kind: "encode_failed"

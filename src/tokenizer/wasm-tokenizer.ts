@@ -9,9 +9,10 @@ import { type AlignedText, originalText, prefixed, sliced } from "./aligned-text
 import { type BpeCore, pieceTooLong } from "./bpe-core"
 import { ByteDetokenizer } from "./byte-detokenizer"
 import { ByteTable } from "./byte-table"
-import type { Detokenizer } from "./detokenizer"
+import type { CopyableDetokenizer } from "./detokenizer"
 import { normalizedText } from "./normalizer"
 import { SentencePieceDetokenizer, SentencePieceTable } from "./sentencepiece"
+import { TextStream } from "./text-stream"
 import type { EncodeFailure, EncodeOptions, OffsetUnit, TextSegment, Tokenizer, TokensWithOffsets } from "./tokenizer"
 import type { TokenizerParts } from "./tokenizer-parts"
 import { unicodeClass } from "./unicode-class"
@@ -162,9 +163,14 @@ export class WasmTokenizer implements Tokenizer {
     return this.specialIds.has(id)
   }
 
-  detokenizer(promptTokenIds: Uint32Array, skipSpecialTokens: boolean): Detokenizer {
+  detokenizer(promptTokenIds: Uint32Array, skipSpecialTokens: boolean): CopyableDetokenizer {
     if (this.bytes !== null) return new ByteDetokenizer(this.bytes, skipSpecialTokens, promptTokenIds)
     return new SentencePieceDetokenizer(this.sentencePiece!, promptTokenIds, skipSpecialTokens, this.scratch)
+  }
+
+  /** A decoder for text as it comes, without the bookkeeping of `Piece`: see `TextStream`. */
+  stream(skipSpecialTokens = true, promptTokenIds: Uint32Array = new Uint32Array(0)): TextStream {
+    return new TextStream(this.detokenizer(promptTokenIds, skipSpecialTokens))
   }
 
   private encodeText(
