@@ -5,7 +5,8 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Result } from "../../src/result"
-import { openParts, openTokenizerJson } from "../../src/tokenizer/open"
+import { openTokenizerJson } from "../../src/tokenizer/open"
+import { openParts } from "../../src/tokenizer/open-parts"
 import { type ExtraTokens, harmonyTokens, type RankFile, readRankFile } from "../../src/tokenizer/tiktoken-ranks"
 import type { Tokenizer } from "../../src/tokenizer/tokenizer"
 
@@ -45,6 +46,7 @@ export interface Golden {
   readonly idLists: string
   readonly decoded: string
   readonly decodedSkippingSpecial: string
+  readonly long: string
   readonly corpora: { readonly [name: string]: string }
 }
 
