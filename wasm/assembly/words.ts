@@ -1,19 +1,25 @@
 /**
  * From a piece's bytes to ids: a cache of words met before, then the vocabulary's own whole words, then merges.
  *
- * The caches have a fixed size. A bucket of the first holds two words of up to 15 bytes, where a new word goes to the
- * first place and pushes the word there to the second; the other one holds one piece of up to 63 bytes a bucket. So a
- * hostile text can only empty them: later texts then run as they did cold.
+ * The caches have a fixed size. A bucket of the first holds four words of up to 7 bytes, one of the second two of up to
+ * 15, where a new word takes the first place and pushes the others on; the third holds one piece of up to 63 bytes a
+ * bucket. So a hostile text can only empty them: later texts then run as they did cold. What counts for texts with many
+ * different words is how few cache lines of the processor they touch: hence a dense table for the short ones.
  */
 import { reserve } from "./memory"
 import { mergePiece } from "./merge"
-import { NONE, tokenCount, tokenOf } from "./vocabulary"
+import { firstBytes, NONE, tokenCount, tokenOf } from "./vocabulary"
 
 const MIX_A: u64 = 0x9e37_79b9_7f4a_7c15
 const MIX_B: u64 = 0xc2b2_ae3d_27d4_eb4f
 
+/** Four words: { bytes 0-6 and length } × 4, { ids 0-2 and count } × 4. */
+const SHORT_BITS: u64 = 12
+const SHORT_BYTES_MAX: u32 = 7
+const SHORT_IDS_MAX: u32 = 3
+
 /** Two entries of 32 bytes: { bytes 0-7, bytes 8-14 and length, ids 0-2 and count, ids 3-5 }. */
-const BUCKET_BITS: u64 = 15
+const BUCKET_BITS: u64 = 14
 const WORD_BYTES_MAX: u32 = 15
 /** An id in a packed word has 20 bits, three to a word; the count of ids stands above them. */
 const ID_BITS: u64 = 20
@@ -25,6 +31,7 @@ const LONG_BITS: u64 = 14
 const LONG_BYTES_MAX: u32 = 63
 const LONG_IDS_MAX: u32 = 15
 
+let shorts: usize = 0
 let words: usize = 0
 let longs: usize = 0
 /** u64 pairs by length: which of the first and the second eight bytes belong to a word. */
@@ -41,12 +48,13 @@ const OTHERS: u8 = 2
 
 export function setWords(wholeWords: bool): bool {
   takesWholeWords = wholeWords
+  shorts = reserve(<usize>(<u64>64 << SHORT_BITS))
   words = reserve(<usize>(<u64>64 << BUCKET_BITS))
   longs = reserve(<usize>(<u64>128 << LONG_BITS))
   lengthMasks = reserve(256)
   longMasks = reserve(128)
   selfMade = reserve(<usize>tokenCount)
-  if (words == 0 || longs == 0 || lengthMasks == 0 || longMasks == 0 || selfMade == 0) return false
+  if (shorts == 0 || words == 0 || longs == 0 || lengthMasks == 0 || longMasks == 0 || selfMade == 0) return false
   clearCache()
   memory.fill(selfMade, UNTRIED, <usize>tokenCount)
   memory.fill(longMasks, 0xff, 64)
@@ -61,6 +69,7 @@ export function setWords(wholeWords: bool): bool {
 }
 
 export function clearCache(): void {
+  memory.fill(shorts, 0, <usize>(<u64>64 << SHORT_BITS))
   memory.fill(words, 0, <usize>(<u64>64 << BUCKET_BITS))
   memory.fill(longs, 0, <usize>(<u64>128 << LONG_BITS))
 }
@@ -72,6 +81,37 @@ export function clearCache(): void {
 // @ts-ignore: decorator
 @inline
 export function encodePiece(at: usize, length: u32, out: usize): usize {
+  if (length > SHORT_BYTES_MAX) return encodeWord(at, length, out)
+  const key = firstBytes(load<u64>(at), length) | (<u64>length << 56)
+  const bucket = shorts + (<usize>((key * MIX_A) >> (64 - SHORT_BITS)) << 6)
+  const keys = i64x2.splat(key)
+  const same = i64x2.bitmask(i64x2.eq(keys, v128.load(bucket))) | (i64x2.bitmask(i64x2.eq(keys, v128.load(bucket, 16))) << 2)
+  if (same == 0) return encodeNewShort(at, length, key, bucket, out)
+  const packed = load<u64>(bucket + (<usize>ctz(same) << 3), 32)
+  store<u32>(out, <u32>packed & ID_MASK)
+  store<u32>(out, <u32>(packed >> ID_BITS) & ID_MASK, 4)
+  store<u32>(out, <u32>(packed >> (2 * ID_BITS)) & ID_MASK, 8)
+  return out + (<usize>(packed >> (3 * ID_BITS)) << 2)
+}
+
+/** A short word that the first cache does not have. One of many ids stands in the second. */
+function encodeNewShort(at: usize, length: u32, key: u64, bucket: usize, out: usize): usize {
+  const end = encodeWord(at, length, out)
+  const count = <u32>((end - out) >> 2)
+  if (count == 0 || count > SHORT_IDS_MAX) return end
+  let packed: u64 = <u64>count << (3 * ID_BITS)
+  for (let i: u32 = 0; i < count; i++) packed |= <u64>load<u32>(out + (<usize>i << 2)) << (ID_BITS * i)
+  memory.copy(bucket + 8, bucket, 24)
+  memory.copy(bucket + 40, bucket + 32, 24)
+  store<u64>(bucket, key)
+  store<u64>(bucket, packed, 32)
+  return end
+}
+
+/** Words of up to 15 bytes through the second cache. */
+// @ts-ignore: decorator
+@inline
+function encodeWord(at: usize, length: u32, out: usize): usize {
   if (length > WORD_BYTES_MAX) return encodeLong(at, length, out)
   const masks = lengthMasks + (<usize>length << 4)
   const low = load<u64>(at) & load<u64>(masks)
@@ -103,7 +143,7 @@ function writeMore(packed: u64, out: usize): void {
 function encodeNew(at: usize, length: u32, low: u64, high: u64, bucket: usize, out: usize): usize {
   const end = encodeUncached(at, length, out)
   const count = <u32>((end - out) >> 2)
-  if (count == 0 || count > WORD_IDS_MAX) return end
+  if (count > WORD_IDS_MAX || (length <= SHORT_BYTES_MAX && count <= SHORT_IDS_MAX) || count == 0) return end
   let packed: u64 = <u64>count << (3 * ID_BITS)
   let more: u64 = 0
   for (let i: u32 = 0; i < count; i++) {
