@@ -30,6 +30,8 @@ export interface Config {
   readonly defaultChatTemplateKwargs: { readonly [name: string]: Json }
   readonly reasoningEffortMap: { readonly [level: string]: string }
   readonly responseRole: string
+  /** Whether special tokens that users and tools spell out are text (`guard`), or tokens as in the reference. */
+  readonly promptSpecialTokens: "guard" | "parity"
   /** A parser name, `auto` or `none`. */
   readonly reasoningParser: string
   readonly toolCallParser: string
@@ -127,6 +129,7 @@ export const defaultConfig: Config = {
   defaultChatTemplateKwargs: {},
   reasoningEffortMap: {},
   responseRole: "assistant",
+  promptSpecialTokens: "guard",
   reasoningParser: "auto",
   toolCallParser: "auto",
   excludeToolsWhenToolChoiceNone: false,

@@ -183,6 +183,13 @@ export const flagTable: readonly Flag[] = [
   one("prompts", "response-role", textValue("ROLE"), "responseRole", "Role of chat replies."),
   one(
     "prompts",
+    "prompt-special-tokens",
+    choiceValue("guard", "parity"),
+    "promptSpecialTokens",
+    "Special tokens that users and tools spell out: text (guard), or tokens as in vLLM (parity).",
+  ),
+  one(
+    "prompts",
     "exclude-tools-when-tool-choice-none",
     booleanValue,
     "excludeToolsWhenToolChoiceNone",

@@ -55,14 +55,16 @@ export async function startServer(
     decode: (tokenIds) => tokenizer.value.decode(tokenIds, false),
     vocabSize: tokenizer.value.vocabSize,
   })
+  const metrics = createMetrics({ modelName: facts.names[0]!, contextTokensMax: facts.contextTokensMax })
   const preparer = new Preparer({
     tokenizer: tokenizer.value,
     chatTemplates,
     contextTokensMax: facts.contextTokensMax,
     specialTokens: profile.specialTokens,
     contentFormat: config.chatTemplateContentFormat,
+    promptSpecialTokens: config.promptSpecialTokens,
+    onUnguarded: () => metrics.unguardedPrompt(),
   })
-  const metrics = createMetrics({ modelName: facts.names[0]!, contextTokensMax: facts.contextTokensMax })
   const listener = new Listener(config, engine)
   const room: AppRoom = {
     config,

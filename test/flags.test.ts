@@ -60,6 +60,7 @@ describe("serve", () => {
       --ssl-certfile cert.pem --ssl-ca-certs ca.pem --chat-template t.jinja --chat-template-content-format string
       --trust-request-chat-template --trust-request-mm-kwargs --default-chat-template-kwargs {"a":{"b":1}}
       --reasoning-effort-map {"high":"max"} --response-role bot --exclude-tools-when-tool-choice-none
+      --prompt-special-tokens parity
       --reasoning-parser qwen3 --tool-call-parser none --enable-auto-tool-choice --return-tokens-as-token-ids
       --enable-prompt-tokens-details --enable-per-request-metrics --enable-force-include-usage --max-logprobs -1
       --stream-interval 4 --enable-log-requests --enable-log-outputs --max-log-len 100 --disable-uvicorn-access-log
@@ -89,6 +90,7 @@ describe("serve", () => {
       defaultChatTemplateKwargs: { a: { b: 1 } },
       reasoningEffortMap: { high: "max" },
       responseRole: "bot",
+      promptSpecialTokens: "parity",
       reasoningParser: "qwen3",
       toolCallParser: "none",
       excludeToolsWhenToolChoiceNone: true,

@@ -31,6 +31,8 @@ export interface Metrics {
   /** New tokens, as they come; prompt tokens with the first of a choice. */
   tokens(promptTokens: number, outputTokens: number): void
   choiceEnded(choice: EndedChoice, startedAt: number, endedAt: number): void
+  /** A prompt whose foreign text spelled special tokens that could not be kept apart. */
+  unguardedPrompt(): void
   /** Prometheus text, with the engine's gauges as they are now. */
   render(gauges: Pick<EngineStatus, "running" | "waiting" | "kvCacheUsage">): string
 }
@@ -87,6 +89,7 @@ class ServerMetrics implements Metrics {
   private readonly promptTokens: Counter
   private readonly generationTokens: Counter
   private readonly cachedTokens: Counter
+  private readonly unguarded: Counter
   private readonly finished: ReadonlyMap<FinishReason, Counter>
   private readonly firstToken: Histogram
   private readonly tokenGap: Histogram
@@ -122,6 +125,9 @@ class ServerMetrics implements Metrics {
     this.promptTokens = counter("prompt_tokens_total", "Prompt tokens, each choice's with its first token.")
     this.generationTokens = counter("generation_tokens_total", "Generated tokens, as they come.")
     this.cachedTokens = counter("prompt_tokens_cached_total", "Prompt tokens that the prefix cache held.")
+    this.unguarded = registry
+      .counter("sluice:unguarded_prompts_total", "Prompts whose foreign text spelled special tokens and stayed so.")
+      .with(labels)
     const success = registry.counter("vllm:request_success_total", "Choices that ended, by finish reason.")
     this.finished = new Map(
       finishReasons.map((reason) => [reason, success.with({ ...labels, finished_reason: reason })]),
@@ -165,6 +171,10 @@ class ServerMetrics implements Metrics {
   tokens(promptTokens: number, outputTokens: number): void {
     if (promptTokens > 0) this.promptTokens.add(promptTokens)
     this.generationTokens.add(outputTokens)
+  }
+
+  unguardedPrompt(): void {
+    this.unguarded.add(1)
   }
 
   choiceEnded(choice: EndedChoice, startedAt: number, endedAt: number): void {

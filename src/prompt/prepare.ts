@@ -1,7 +1,8 @@
 import type { Conversation, PromptInput } from "../ir/conversation"
 import { err, ok, type Result } from "../result"
-import type { EncodeFailure, Tokenizer } from "../tokenizer/tokenizer"
+import type { EncodeFailure, TextSegment, Tokenizer } from "../tokenizer/tokenizer"
 import { renderConversation, type TemplateSetting } from "./conversation-variables"
+import { TextGuard } from "./guarded-text"
 import { type ChatTemplate, chooseTemplate, compileTemplate, type TemplateRefused } from "./template"
 
 /** A prompt, ready for the engine. */
@@ -33,6 +34,12 @@ export interface PromptSetting extends TemplateSetting {
   readonly tokenizer: Tokenizer
   readonly chatTemplates: { readonly [name: string]: string }
   readonly contextTokensMax: number
+  /**
+   * `guard`: special tokens that users and tools spell out are text. `parity`: they are tokens, as in the reference.
+   */
+  readonly promptSpecialTokens: "guard" | "parity"
+  /** Told when foreign text spells special tokens and could not be guarded. */
+  readonly onUnguarded: () => void
 }
 
 /**
@@ -52,10 +59,12 @@ const requestTemplatesMax = 16
 export class Preparer {
   private readonly setting: PromptSetting
   private readonly templates = new Map<string, ChatTemplate>()
+  private readonly guard: TextGuard | null
 
   /** The profile's templates must have compiled (`checkTemplates`). */
   constructor(setting: PromptSetting) {
     this.setting = setting
+    this.guard = setting.promptSpecialTokens === "guard" ? new TextGuard(setting.tokenizer) : null
   }
 
   /** The prompt, or why there is none. */
@@ -87,21 +96,44 @@ export class Preparer {
 
   private encode(input: PromptInput, truncation: Truncation | null): Result<Prepared, PrepareFailure> {
     if (input.kind === "token_ids") return this.checkIds(input.tokenIds)
-    const text = input.kind === "text" ? ok(input.text) : this.render(input)
-    if (!text.ok) return text
+    const segments = input.kind === "text" ? ok(plain(input.text)) : this.segments(input)
+    if (!segments.ok) return segments
+    const text =
+      segments.value.length === 1 ? segments.value[0]!.text : segments.value.map((each) => each.text).join("")
     const { tokenizer, contextTokensMax } = this.setting
     // No tokenizer makes fewer tokens than this, so what cannot fit is refused before it costs time.
     const textBytesMax =
       truncation === null
         ? contextTokensMax * tokenizer.tokenBytesMax
         : Math.max(contextTokensMax * wholeTextBytesPerToken, wholeTextBytesMin)
-    const textBytes = Buffer.byteLength(text.value)
+    const textBytes = Buffer.byteLength(text)
     if (textBytes > textBytesMax) return err({ kind: "text_too_long", textBytes, textBytesMax })
-    const tokenIds = tokenizer.encode(text.value, {
+    const options = {
       addSpecialTokens: input.addSpecialTokens,
       ...(truncation === null && { tokensMax: contextTokensMax }),
-    })
-    return tokenIds.ok ? ok({ tokenIds: tokenIds.value, text: text.value }) : tokenIds
+    }
+    const tokenIds =
+      segments.value.length === 1 || tokenizer.encodeSegments === undefined
+        ? tokenizer.encode(text, options)
+        : tokenizer.encodeSegments(segments.value, options)
+    return tokenIds.ok ? ok({ tokenIds: tokenIds.value, text }) : tokenIds
+  }
+
+  /** The rendered conversation; in more than one segment when foreign text spells special tokens. */
+  private segments(conversation: Conversation): Result<readonly TextSegment[], PrepareFailure> {
+    const marked = this.guard?.mark(conversation) ?? null
+    if (this.guard !== null && marked !== null && this.canGuard(this.guard, conversation)) {
+      const rendered = this.render(marked)
+      const segments = rendered.ok ? this.guard.segments(rendered.value) : null
+      if (segments !== null) return ok(segments)
+    }
+    if (marked !== null) this.setting.onUnguarded()
+    const rendered = this.render(conversation)
+    return rendered.ok ? ok(plain(rendered.value)) : rendered
+  }
+
+  private canGuard(guard: TextGuard, conversation: Conversation): boolean {
+    return this.setting.tokenizer.encodeSegments !== undefined && !guard.collides(conversation)
   }
 
   private checkIds(ids: readonly number[]): Result<Prepared, PrepareFailure> {
@@ -130,6 +162,10 @@ export function checkTemplates(chatTemplates: { readonly [name: string]: string 
     if (!compiled.ok) return `chat template '${name}': ${compiled.error.message}`
   }
   return null
+}
+
+function plain(text: string): readonly TextSegment[] {
+  return [{ text, special: "token" }]
 }
 
 /** Cuts ids at one side so that at most `tokensMax`, and never the whole window, is left. */
