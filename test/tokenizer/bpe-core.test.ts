@@ -215,6 +215,78 @@ describe("long pieces", () => {
   })
 })
 
+describe("merges in any order", () => {
+  /** The rule itself: the lowest rank first, the leftmost of equals. */
+  function plainMerges(text: string, tables: SmallTables): number[] {
+    const ids = Array.from(text, (char) => tables.tokens.indexOf(char))
+    for (;;) {
+      let best = -1
+      let bestRank = Number.POSITIVE_INFINITY
+      for (let i = 0; i + 1 < ids.length; i++) {
+        const rank = tables.ranks.get(ids[i]! * 64 + ids[i + 1]!)
+        if (rank === undefined || rank >= bestRank) continue
+        best = i
+        bestRank = rank
+      }
+      if (best < 0) return ids
+      ids.splice(best, 2, tables.tokens.indexOf(tables.tokens[ids[best]!]! + tables.tokens[ids[best + 1]!]!))
+    }
+  }
+
+  interface SmallTables {
+    readonly tokens: readonly string[]
+    readonly pairs: readonly (readonly [number, number])[]
+    readonly ranks: ReadonlyMap<number, number>
+  }
+
+  /** Merges of three letters, every split of a token that is there, in an order that no training would give. */
+  function smallTables(random: () => number, byRank: boolean): SmallTables {
+    const tokens = ["a", "b", "c"]
+    for (let i = 0; i < 25; i++) {
+      const joined = tokens[Math.floor(random() * tokens.length)]! + tokens[Math.floor(random() * tokens.length)]!
+      if (!tokens.includes(joined) && joined.length < 12) tokens.push(joined)
+    }
+    // Letters first: they are units. The others anyhow, so that a token may have a lower rank than its parts.
+    const rest = tokens.slice(3).sort(() => random() - 0.5)
+    tokens.splice(3, rest.length, ...rest)
+    let pairs: [number, number][] = []
+    for (const token of tokens) {
+      for (let cut = 1; cut < token.length; cut++) {
+        const pair: [number, number] = [tokens.indexOf(token.slice(0, cut)), tokens.indexOf(token.slice(cut))]
+        if (!pair.includes(-1)) pairs.push(pair)
+      }
+    }
+    if (!byRank) pairs = pairs.sort(() => random() - 0.5)
+    const rankOf = (pair: [number, number], i: number): number =>
+      byRank ? tokens.indexOf(tokens[pair[0]]! + tokens[pair[1]]!) : i
+    return { tokens, pairs, ranks: new Map(pairs.map((pair, i) => [pair[0] * 64 + pair[1], rankOf(pair, i)])) }
+  }
+
+  test.each([false, true])("short and long pieces follow the rule (rank file: %p)", (byRank) => {
+    const random = seededRandom(11)
+    for (let round = 0; round < 25; round++) {
+      const small = smallTables(random, byRank)
+      const core = created({
+        scanner: "whole",
+        tokenBytes: small.tokens.map((token) => utf8.encode(token)),
+        merges: byRank ? null : Uint32Array.from(small.pairs.flat()),
+        ignoreMerges: false,
+        byteFallback: null,
+        unknownId: -1,
+        fuseUnknown: false,
+      })
+      for (const length of [2, 3, 5, 9, 17, 60, 95, 96, 97, 98, 150]) {
+        let text = ""
+        for (let i = 0; i < length; i++) text += "abc"[Math.floor(random() * (round % 3 === 0 ? 1.2 : 3))]!
+        // A rank file's whole tokens are taken as they are.
+        const whole = byRank ? small.tokens.indexOf(text) : -1
+        const wanted = whole >= 0 ? [whole] : plainMerges(text, small)
+        expect(Array.from(encoded(core, text)), text).toEqual(wanted)
+      }
+    }
+  })
+})
+
 describe("tables that contradict themselves are refused", () => {
   const tables: BpeTables = {
     scanner: "whole",

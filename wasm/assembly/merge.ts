@@ -1,7 +1,8 @@
 /**
  * Byte pair encoding of one piece: units (bytes or characters), then the merge of lowest rank, the leftmost first where
- * ranks are equal, until none is left. Short pieces look for the lowest rank with SIMD; long ones keep a heap, so that
- * the work is linear × log.
+ * ranks are equal, until none is left. Short pieces look for the lowest rank with SIMD. Long ones keep a list of places
+ * for each rank, which takes linear time; it relies on merges that come in rising order, as they do in vocabularies that
+ * were trained. Where they do not, a heap does the piece again: linear × log.
  */
 import { reserve } from "./memory"
 import { codePointAt, width } from "./unicode"
@@ -38,12 +39,12 @@ let smallAt: usize = 0
 let largeAt: usize = 0
 let largeUnits: u32 = 0
 
-export function setUnits(fallback: usize, unknown: u32, fuses: bool): bool {
+export function setUnits(fallback: usize, unknown: u32, fuses: bool, ranksBelow: u32): bool {
   fallbackIds = fallback
   unknownId = unknown
   fusesUnknown = fuses
   smallAt = reserve(<usize>SMALL_LANES * 20)
-  return smallAt != 0
+  return smallAt != 0 && makeLists(ranksBelow)
 }
 
 /** Bytes of scratch for a piece of `units`: five arrays and the heap, which holds at most two entries a unit. */
@@ -76,7 +77,12 @@ export function mergePiece(at: usize, length: u32, out: usize, ends: usize, base
   const count = fallbackIds == 0 ? byteUnits(at, length) : characterUnits(at, length)
   if (count > 1) {
     if (small) mergeSmall(count)
-    else mergeLarge(count)
+    else if (!mergeByLists(count)) {
+      // From the units again: what was merged so far may be wrong.
+      if (fallbackIds == 0) byteUnits(at, length)
+      else characterUnits(at, length)
+      mergeByHeap(count)
+    }
   }
   return emit(count, length, out, ends, base)
 }
@@ -207,6 +213,160 @@ function mergeSmall(count: u32): void {
   }
 }
 
+/** u32 by rank: the first place in its list, or NONE. Places are linked both ways. */
+let heads: usize = 0
+/** Which ranks have places: a bit a rank, a bit for each 64 of them, a bit for each 4096. */
+let listed: usize = 0
+let listed64: usize = 0
+let listed4096: usize = 0
+let listed4096End: usize = 0
+/** u32 by place, behind the other arrays: its neighbours in the list. */
+let laters: usize = 0
+let earliers: usize = 0
+
+function makeLists(ranksBelow: u32): bool {
+  const bits = (<usize>ranksBelow >> 18) + 1
+  heads = reserve((<usize>ranksBelow << 2) + 4)
+  listed = reserve(bits << 15)
+  listed64 = reserve(bits << 9)
+  listed4096 = reserve(bits << 3)
+  listed4096End = listed4096 + (bits << 3)
+  if (heads == 0 || listed == 0 || listed64 == 0 || listed4096 == 0) return false
+  memory.fill(heads, 0xff, (<usize>ranksBelow << 2) + 4)
+  memory.fill(listed, 0, bits << 15)
+  memory.fill(listed64, 0, bits << 9)
+  memory.fill(listed4096, 0, bits << 3)
+  return true
+}
+
+// @ts-ignore: decorator
+@inline
+function setBit(bits: usize, index: u32): bool {
+  const at = bits + (<usize>(index >> 6) << 3)
+  const word = load<u64>(at)
+  store<u64>(at, word | (<u64>1 << (index & 63)))
+  return word == 0
+}
+
+// @ts-ignore: decorator
+@inline
+function clearBit(bits: usize, index: u32): bool {
+  const at = bits + (<usize>(index >> 6) << 3)
+  const word = load<u64>(at) & ~(<u64>1 << (index & 63))
+  store<u64>(at, word)
+  return word == 0
+}
+
+function enlist(rank: u32, place: u32): void {
+  const headAt = heads + (<usize>rank << 2)
+  const head = load<u32>(headAt)
+  store<u32>(laters + (<usize>place << 2), head)
+  store<u32>(earliers + (<usize>place << 2), NONE)
+  store<u32>(headAt, place)
+  if (head != NONE) store<u32>(earliers + (<usize>head << 2), place)
+  else if (setBit(listed, rank) && setBit(listed64, rank >> 6)) setBit(listed4096, rank >> 12)
+}
+
+function delist(rank: u32, place: u32): void {
+  const later = load<u32>(laters + (<usize>place << 2))
+  const earlier = load<u32>(earliers + (<usize>place << 2))
+  if (later != NONE) store<u32>(earliers + (<usize>later << 2), earlier)
+  if (earlier != NONE) {
+    store<u32>(laters + (<usize>earlier << 2), later)
+    return
+  }
+  store<u32>(heads + (<usize>rank << 2), later)
+  if (later == NONE && clearBit(listed, rank) && clearBit(listed64, rank >> 6)) clearBit(listed4096, rank >> 12)
+}
+
+/** The lowest rank that has a place, or NONE. */
+function lowestRank(): u32 {
+  for (let at = listed4096; at < listed4096End; at += 8) {
+    const word = load<u64>(at)
+    if (word == 0) continue
+    const index4096 = (<u32>(at - listed4096) << 3) + <u32>ctz(word)
+    const index64 = (index4096 << 6) + <u32>ctz(load<u64>(listed64 + (<usize>index4096 << 3)))
+    return (index64 << 6) + <u32>ctz(load<u64>(listed + (<usize>index64 << 3)))
+  }
+  return NONE
+}
+
+/**
+ * Merges rank by rank. Places of one rank may be taken in any order but where they touch (`aaa` with the merge of `a`
+ * and `a`): there from the left. That is the order of the rule as long as no merge makes room for one of a lower or the
+ * same rank; false when one does, and all lists are empty again.
+ */
+function mergeByLists(count: u32): bool {
+  link(count)
+  store<u32>(ranks + (<usize>(count - 1) << 2), NONE)
+  laters = largeAt + <usize>largeUnits * 20
+  earliers = laters + (<usize>largeUnits << 2)
+  for (let i: u32 = 0; i + 1 < count; i++) {
+    const rank = load<u32>(ranks + (<usize>i << 2))
+    if (rank != NONE) enlist(rank, i)
+  }
+  let rank = lowestRank()
+  while (rank != NONE) {
+    const id = mergedId(rank)
+    let i = load<u32>(heads + (<usize>rank << 2))
+    while (i != NONE) {
+      // To the first of the places that touch this one.
+      let before = load<u32>(befores + (<usize>i << 2))
+      while (before != NONE && load<u32>(ranks + (<usize>before << 2)) == rank) {
+        i = before
+        before = load<u32>(befores + (<usize>i << 2))
+      }
+      while (i < count && load<u32>(ranks + (<usize>i << 2)) == rank) {
+        const here = <usize>i << 2
+        const dead = load<u32>(nexts + here)
+        const next = load<u32>(nexts + (<usize>dead << 2))
+        delist(rank, i)
+        const deadRank = load<u32>(ranks + (<usize>dead << 2))
+        if (deadRank != NONE) {
+          delist(deadRank, dead)
+          store<u32>(ranks + (<usize>dead << 2), NONE)
+        }
+        store<u32>(ids + here, id)
+        store<u32>(nexts + here, next)
+        let newRank = NONE
+        if (next < count) {
+          store<u32>(befores + (<usize>next << 2), i)
+          newRank = pairRank(id, load<u32>(ids + (<usize>next << 2)))
+          if (newRank != NONE) enlist(newRank, i)
+        }
+        store<u32>(ranks + here, newRank)
+        let rankBefore = NONE
+        before = load<u32>(befores + here)
+        if (before != NONE) {
+          const there = ranks + (<usize>before << 2)
+          const old = load<u32>(there)
+          rankBefore = pairRank(load<u32>(ids + (<usize>before << 2)), id)
+          if (old != rankBefore) {
+            if (old != NONE) delist(old, before)
+            if (rankBefore != NONE) enlist(rankBefore, before)
+            store<u32>(there, rankBefore)
+          }
+        }
+        if (newRank <= rank || rankBefore <= rank) {
+          emptyLists(count)
+          return false
+        }
+        i = next
+      }
+      i = load<u32>(heads + (<usize>rank << 2))
+    }
+    rank = lowestRank()
+  }
+  return true
+}
+
+function emptyLists(count: u32): void {
+  for (let i: u32 = 0; i < count; i = load<u32>(nexts + (<usize>i << 2))) {
+    const rank = load<u32>(ranks + (<usize>i << 2))
+    if (rank != NONE) delist(rank, i)
+  }
+}
+
 /** Heap of (rank << 32 | position), behind the arrays. */
 let heap: usize = 0
 let heapCount: u32 = 0
@@ -248,7 +408,7 @@ function pop(): u64 {
   return first
 }
 
-function mergeLarge(count: u32): void {
+function mergeByHeap(count: u32): void {
   link(count)
   store<u32>(ranks + (<usize>(count - 1) << 2), NONE)
   heap = (largeAt + <usize>largeUnits * 20 + 15) & ~7
