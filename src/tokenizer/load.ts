@@ -3,11 +3,11 @@
  * file formats; other kinds are refused with the reason.
  */
 import { err, type Result } from "../result"
-import { type JsonObject, listOf, objectOf, stringOf } from "./json-shape"
+import { type JsonObject, objectOf, stringOf } from "./json-shape"
 import { openParts } from "./open-parts"
 import { type ExtraTokens, readTekken, readTiktokenFile } from "./tiktoken-ranks"
 import type { TokenizerFailure } from "./tokenizer"
-import { readTokenizerJson } from "./tokenizer-json"
+import { readTokenizerJsonBytes } from "./tokenizer-json"
 import type { WasmTokenizer } from "./wasm-tokenizer"
 
 /** What a file of bare ranks (`*.tiktoken`, `tiktoken.model`) does not say. */
@@ -76,13 +76,17 @@ export function loadBytes(bytes: Uint8Array, options: LoadOptions = {}): Result<
     const { pattern = cl100kPattern, tokens = { special: {}, added: {} } } = options
     return openParts(readTiktokenFile(bytes, pattern, tokens))
   }
-  let json: unknown
+  if (!isTekken(bytes)) return openParts(readTokenizerJsonBytes(bytes))
   try {
-    json = JSON.parse(new TextDecoder().decode(bytes))
+    return openParts(readTekken(JSON.parse(new TextDecoder().decode(bytes))))
   } catch (cause) {
     return unusable(`the file is no JSON: ${cause instanceof Error ? cause.message : String(cause)}`)
   }
-  return openParts(listOf(objectOf(json)?.vocab) === null ? readTokenizerJson(json) : readTekken(json))
+}
+
+/** tekken.json is told by the names of its tokens' fields, which stand near its start. */
+function isTekken(bytes: Uint8Array): boolean {
+  return new TextDecoder().decode(bytes.subarray(0, 4096)).includes('"token_bytes"')
 }
 
 function unusable(message: string): Result<never, TokenizerFailure> {

@@ -86,42 +86,36 @@ function unsupported(message: string): Result<never, Unsupported> {
   return err({ kind: "unsupported", message })
 }
 
-/** What each token of a vocabulary decodes to, worked out once. */
+/** What each token of a vocabulary decodes to, worked out when it is first seen. */
 export class SentencePieceTable {
   readonly rules: SentencePieceRules
-  /** By id: the text between other text; "" for unknown ids. */
-  private readonly texts: string[]
-  /** By id: the byte it stands for, or -1. */
+  /** By id: undefined = not looked up, null = no such token. The text between other text; "" for byte tokens. */
+  private readonly texts: (string | null | undefined)[]
+  /** By id, once looked up: the byte that it stands for, or -1. */
   private readonly bytes: Int16Array
-  /** By id: 1 for known ids. */
-  private readonly known: Uint8Array
-  private readonly isSpecial: (id: number) => boolean
-  private readonly spellings: readonly (string | null)[]
+  private readonly special: Uint8Array
+  private readonly spellingOf: (id: number) => string | null
 
-  constructor(rules: SentencePieceRules, spellings: readonly (string | null)[], isSpecial: (id: number) => boolean) {
+  constructor(
+    rules: SentencePieceRules,
+    vocabSize: number,
+    spellingOf: (id: number) => string | null,
+    specialIds: Iterable<number>,
+  ) {
     this.rules = rules
-    this.spellings = spellings
-    this.isSpecial = isSpecial
-    this.texts = new Array<string>(spellings.length).fill("")
-    this.bytes = new Int16Array(spellings.length).fill(-1)
-    this.known = new Uint8Array(spellings.length)
-    spellings.forEach((spelling, id) => {
-      if (spelling === null) return
-      this.known[id] = 1
-      let text = spelling
-      for (const [from, to] of rules.replacements) text = text.replaceAll(from, to)
-      const byte = rules.byteFallback ? byteSpelling.exec(text) : null
-      if (byte !== null) this.bytes[id] = Number.parseInt(byte[1]!, 16)
-      this.texts[id] = rules.mark === null ? text : text.replaceAll(rules.mark, " ")
-    })
+    this.spellingOf = spellingOf
+    this.texts = new Array<string | null | undefined>(vocabSize)
+    this.bytes = new Int16Array(vocabSize).fill(-1)
+    this.special = new Uint8Array(vocabSize)
+    for (const id of specialIds) this.special[id] = 1
   }
 
   /** The token gives no text at all: outside the vocabulary, or special and skipped. */
   skips(id: number, skipSpecial: boolean): boolean {
-    return this.known[id] !== 1 || (skipSpecial && this.isSpecial(id))
+    return this.known(id) === null || (skipSpecial && this.special[id] === 1)
   }
 
-  /** The byte that the token stands for, or -1. */
+  /** The byte that the token stands for, or -1. The id is one that `skips` has seen. */
   byte(id: number): number {
     return this.bytes[id]!
   }
@@ -129,10 +123,33 @@ export class SentencePieceTable {
   /** The token's text; `first` of all tokens or not. */
   text(id: number, first: boolean): string {
     const { mark, dropsFirst } = this.rules
-    if (!first || !dropsFirst || mark === null) return this.texts[id]!
-    let text = this.spellings[id]!
-    for (const [from, to] of this.rules.replacements) text = text.replaceAll(from, to)
-    return text.replaceAll(mark, "")
+    if (!first || !dropsFirst || mark === null) return this.known(id) ?? ""
+    return this.replaced(this.spellingOf(id) ?? "").replaceAll(mark, "")
+  }
+
+  private known(id: number): string | null {
+    if (id >= this.bytes.length) return null
+    const known = this.texts[id]
+    if (known !== undefined) return known
+    const text = this.lookUp(id)
+    this.texts[id] = text
+    return text
+  }
+
+  private lookUp(id: number): string | null {
+    const { mark, byteFallback } = this.rules
+    const spelling = this.spellingOf(id)
+    if (spelling === null) return null
+    const text = this.replaced(spelling)
+    const byte = byteFallback ? byteSpelling.exec(text) : null
+    if (byte !== null) this.bytes[id] = Number.parseInt(byte[1]!, 16)
+    return mark === null ? text : text.replaceAll(mark, " ")
+  }
+
+  private replaced(spelling: string): string {
+    let text = spelling
+    for (const [from, to] of this.rules.replacements) text = text.replaceAll(from, () => to)
+    return text
   }
 
   /** All of the ids' text, as the reference decodes it: a run of byte tokens that is no UTF-8 is all U+FFFD. */

@@ -13,9 +13,8 @@ import { readPreTokenizer } from "./pre-tokenizer"
 import { readSentencePieceRules } from "./sentencepiece"
 import type { DecoderRules, TokenizerParts } from "./tokenizer-parts"
 import { unicodeClass } from "./unicode-class"
-
-/** The most ids a vocabulary may have: the largest public ones hold 262 144. */
-const idsMax = 1 << 22
+import { Vocabulary } from "./vocabulary"
+import { scanTokenizerJson } from "./vocabulary-scan"
 
 const utf8 = new TextEncoder()
 
@@ -26,6 +25,35 @@ export function readTokenizerJson(value: unknown): Result<TokenizerParts, Unsupp
   if (json === null || model === null) return unsupported("no model")
   const refusal = modelRefusal(model)
   if (refusal !== null) return unsupported(refusal)
+  const vocabulary = readVocabulary(model)
+  if (!vocabulary.ok) return vocabulary
+  const merges = readMerges(model.merges, vocabulary.value)
+  return merges.ok ? readParts(json, model, vocabulary.value, merges.value) : merges
+}
+
+/** As `readTokenizerJson`, from the file's bytes, which is several times faster than parsing them first. */
+export function readTokenizerJsonBytes(bytes: Uint8Array): Result<TokenizerParts, Unsupported> {
+  const scanned = scanTokenizerJson(bytes)
+  const json = objectOf(scanned?.json)
+  const model = objectOf(json?.model)
+  if (scanned !== null && json !== null && model !== null) {
+    const refusal = modelRefusal(model)
+    return refusal === null ? readParts(json, model, scanned.vocabulary, scanned.merges) : unsupported(refusal)
+  }
+  try {
+    return readTokenizerJson(JSON.parse(new TextDecoder().decode(bytes)))
+  } catch (cause) {
+    return unsupported(`a file that is no JSON: ${cause instanceof Error ? cause.message : String(cause)}`)
+  }
+}
+
+/** The parts around a vocabulary and its merges; takes the vocabulary over. */
+function readParts(
+  json: JsonObject,
+  model: JsonObject,
+  vocabulary: Vocabulary,
+  merges: Uint32Array,
+): Result<TokenizerParts, Unsupported> {
   const normalizer = readNormalizer(json.normalizer, unicodeClass)
   if (!normalizer.ok) return normalizer
   const preTokenizer = readPreTokenizer(splitsNothing(json) ? null : json.pre_tokenizer, unicodeClass)
@@ -34,17 +62,16 @@ export function readTokenizerJson(value: unknown): Result<TokenizerParts, Unsupp
   if (!postProcessor.ok) return postProcessor
   const decoder = readDecoder(json.decoder)
   if (!decoder.ok) return decoder
-  const vocabulary = readVocabulary(model)
-  if (!vocabulary.ok) return vocabulary
-  const { ids, spellings } = vocabulary.value
   const { byteLevel } = preTokenizer.value
-  const tables = readTables(model, ids, spellings, byteLevel, preTokenizer.value.scanner ?? "whole")
+  const tables = readTables(model, vocabulary, merges, byteLevel, preTokenizer.value.scanner ?? "whole")
   if (!tables.ok) return tables
-  const addedTokens = readAddedTokens(json, ids, spellings)
+  const addedTokens = readAddedTokens(json, vocabulary)
   if (!addedTokens.ok) return addedTokens
   // The reference shows, and decodes, an added token in its normalized spelling.
-  for (const token of addedTokens.value) {
-    if (token.normalized) spellings[token.id] = normalizedText(normalizer.value, token.content)
+  const shown = new Map<number, string>()
+  for (const { id, content, normalized } of addedTokens.value) {
+    const spelling = normalized ? normalizedText(normalizer.value, content) : content
+    if (spelling !== content) shown.set(id, spelling)
   }
   const decodesBytes = decoder.value.kind === "bytes"
   return ok({
@@ -55,10 +82,10 @@ export function readTokenizerJson(value: unknown): Result<TokenizerParts, Unsupp
     addedTokens: addedTokens.value,
     postProcessor: postProcessor.value,
     decoder: decoder.value,
-    vocabSize: spellings.length,
-    decodedTokens: decodesBytes ? packed(spellings, true, true) : null,
-    spellingOf: (id) => spellings[id] ?? null,
-    idOf: (spelling) => ids.get(spelling) ?? -1,
+    vocabSize: vocabulary.idEnd,
+    decodedTokens: decodesBytes ? packed(vocabulary, true, shown) : null,
+    spellingOf: (id) => shown.get(id) ?? vocabulary.spellingOf(id),
+    idOf: (spelling) => vocabulary.idOf(spelling),
   })
 }
 
@@ -100,40 +127,31 @@ function readDecoder(value: unknown): Result<DecoderRules, Unsupported> {
   return rules.ok ? ok({ kind: "sentencepiece", rules: rules.value }) : rules
 }
 
-interface Vocabulary {
-  readonly ids: Map<string, number>
-  readonly spellings: (string | null)[]
-}
-
 function readVocabulary(model: JsonObject): Result<Vocabulary, Unsupported> {
   const vocab = objectOf(model.vocab)
   if (vocab === null) return unsupported("a BPE model without a vocabulary")
-  const ids = new Map<string, number>()
-  const spellings: (string | null)[] = []
+  const vocabulary = new Vocabulary()
   for (const spelling in vocab) {
     const id = vocab[spelling]
-    if (typeof id !== "number" || !Number.isInteger(id) || id < 0 || id >= idsMax) {
+    // The vocabulary takes no id twice, nor one that is out of range.
+    if (typeof id !== "number" || !vocabulary.putText(id, spelling)) {
       return unsupported(`the id ${String(id)} of ${JSON.stringify(spelling)}`)
     }
-    while (spellings.length <= id) spellings.push(null)
-    if (spellings[id] !== null) return unsupported(`two tokens with the id ${id}`)
-    spellings[id] = spelling
-    ids.set(spelling, id)
   }
-  return ids.size === 0 ? unsupported("an empty vocabulary") : ok({ ids, spellings })
+  return vocabulary.count === 0 ? unsupported("an empty vocabulary") : ok(vocabulary)
 }
 
 function readTables(
   model: JsonObject,
-  ids: ReadonlyMap<string, number>,
-  spellings: readonly (string | null)[],
+  vocabulary: Vocabulary,
+  merges: Uint32Array,
   byteLevel: boolean,
   scanner: BpeTables["scanner"],
 ): Result<{ tables: BpeTables; packedTokens: PackedTokens }, Unsupported> {
-  const packedTokens = packed(spellings, byteLevel, false)
+  const packedTokens = packed(vocabulary, byteLevel, null)
   const unknown = stringOf(model.unk_token)
-  const unknownId = unknown === null ? -1 : ids.get(unknown)
-  if (unknownId === undefined) return unsupported(`an unk_token ${unknown} that is no token`)
+  const unknownId = unknown === null ? -1 : vocabulary.idOf(unknown)
+  if (unknown !== null && unknownId < 0) return unsupported(`an unk_token ${unknown} that is no token`)
   let byteFallback: Int32Array | null = null
   if (byteLevel) {
     if (model.byte_fallback === true) return unsupported("byte_fallback beside ByteLevel")
@@ -144,20 +162,18 @@ function readTables(
   }
   if (byteFallback !== null && model.byte_fallback === true) {
     for (let byte = 0; byte < 256; byte++) {
-      const id = ids.get(`<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`)
+      const id = vocabulary.idOf(`<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`)
       // Gemma has no <0x09>, and needs none: its vocabulary holds the tab itself. A byte that may be needed and is not
       // there would make the reference give up on some characters only.
-      const isNeeded = byte >= 0x80 || !ids.has(String.fromCharCode(byte))
-      if (id === undefined && isNeeded) return unsupported(`byte_fallback without the token of byte ${byte}`)
-      byteFallback[byte] = id ?? -1
+      const isNeeded = byte >= 0x80 || vocabulary.idOf(String.fromCharCode(byte)) < 0
+      if (id < 0 && isNeeded) return unsupported(`byte_fallback without the token of byte ${byte}`)
+      byteFallback[byte] = id
     }
   }
-  const merges = readMerges(model.merges, ids)
-  if (!merges.ok) return merges
   const tables: BpeTables = {
     scanner,
     tokenBytes: packedTokens,
-    merges: merges.value,
+    merges,
     ignoreMerges: model.ignore_merges === true,
     byteFallback,
     unknownId: byteLevel ? -1 : unknownId,
@@ -167,7 +183,7 @@ function readTables(
 }
 
 /** Merges in either notation: `"a b"`, or `["a", "b"]`. */
-function readMerges(value: unknown, ids: ReadonlyMap<string, number>): Result<Uint32Array, Unsupported> {
+function readMerges(value: unknown, vocabulary: Vocabulary): Result<Uint32Array, Unsupported> {
   const list = listOf(value)
   if (list === null) return unsupported("a BPE model without merges")
   const merges = new Uint32Array(2 * list.length)
@@ -185,10 +201,9 @@ function readMerges(value: unknown, ids: ReadonlyMap<string, number>): Result<Ui
       right = merge[1]
     }
     if (typeof left !== "string" || typeof right !== "string") return unsupported(`the merge ${JSON.stringify(merge)}`)
-    const leftId = ids.get(left)
-    const rightId = ids.get(right)
-    if (leftId === undefined || rightId === undefined)
-      return unsupported(`the merge ${JSON.stringify(merge)} of no tokens`)
+    const leftId = vocabulary.idOf(left)
+    const rightId = vocabulary.idOf(right)
+    if (leftId < 0 || rightId < 0) return unsupported(`the merge ${JSON.stringify(merge)} of no tokens`)
     merges[2 * i] = leftId
     merges[2 * i + 1] = rightId
   }
@@ -199,13 +214,9 @@ function readMerges(value: unknown, ids: ReadonlyMap<string, number>): Result<Ui
  * Adds the tokens to the vocabulary, under the ids that the reference gives them whatever the file says: the one that
  * the vocabulary has for the spelling, or the next free one behind it.
  */
-function readAddedTokens(
-  json: JsonObject,
-  ids: Map<string, number>,
-  spellings: (string | null)[],
-): Result<AddedToken[], Unsupported> {
+function readAddedTokens(json: JsonObject, vocabulary: Vocabulary): Result<AddedToken[], Unsupported> {
   const tokens = new Map<string, AddedToken>()
-  let next = ids.size
+  let next = vocabulary.count
   for (const item of listOf(json.added_tokens) ?? []) {
     const shape = objectOf(item)
     const content = stringOf(shape?.content)
@@ -217,14 +228,12 @@ function readAddedTokens(
       if (special) tokens.set(content, { ...earlier, special })
       continue
     }
-    const id = ids.get(content) ?? next
+    const known = vocabulary.idOf(content)
+    const id = known < 0 ? next : known
     next = Math.max(next, id + 1)
-    while (spellings.length <= id) spellings.push(null)
-    if (spellings[id] !== null && spellings[id] !== content) {
+    if (known < 0 && !vocabulary.putText(id, content)) {
       return unsupported(`the added token ${JSON.stringify(content)}, whose id another token has`)
     }
-    spellings[id] = content
-    ids.set(content, id)
     tokens.set(content, {
       id,
       content,
@@ -248,33 +257,60 @@ function singleBytes({ bytes, ends }: PackedTokens): number {
 }
 
 /**
- * The spellings' bytes. In GPT-2's spelling when `byteLevel`: a spelling with a character that spells no byte is empty,
- * so that no text reaches it, or, when decoding, stands for itself.
+ * The tokens' bytes. In GPT-2's spelling when `byteLevel`: a spelling with a character that spells no byte is empty, so
+ * that no text reaches it. `shown` (when decoding) has spellings that differ; there a spelling that is not all bytes
+ * stands for itself.
  */
-function packed(spellings: readonly (string | null)[], byteLevel: boolean, decoding: boolean): PackedTokens {
-  const ends = new Uint32Array(spellings.length)
-  let length = 0
-  for (const spelling of spellings) if (spelling !== null) length += 3 * spelling.length
-  const bytes = new Uint8Array(length)
+function packed(vocabulary: Vocabulary, byteLevel: boolean, shown: ReadonlyMap<number, string> | null): PackedTokens {
+  const ends = new Uint32Array(vocabulary.idEnd)
+  let room = 0
+  for (let id = 0; id < ends.length; id++) room += Math.max(0, vocabulary.lengthOf(id))
+  for (const spelling of shown?.values() ?? []) room += 3 * spelling.length
+  const bytes = new Uint8Array(room)
+  const spelled = vocabulary.allBytes()
   let to = 0
-  for (let id = 0; id < spellings.length; id++) {
-    const spelling = spellings[id]!
-    if (spelling !== null) {
-      const written = byteLevel ? putSpelled(spelling, bytes, to) : -1
-      if (written >= 0) to += written
-      else if (!byteLevel || decoding) to += utf8.encodeInto(spelling, bytes.subarray(to)).written
+  for (let id = 0; id < ends.length; id++) {
+    const other = shown?.get(id)
+    if (other !== undefined) {
+      const otherSpelled = utf8.encode(other)
+      to = putToken(otherSpelled, 0, otherSpelled.length, byteLevel, true, bytes, to)
+    } else if (vocabulary.has(id)) {
+      const start = vocabulary.startOf(id)
+      to = putToken(spelled, start, start + vocabulary.lengthOf(id), byteLevel, shown !== null, bytes, to)
     }
     ends[id] = to
   }
   return { bytes: bytes.slice(0, to), ends }
 }
 
-/** Writes the bytes of a spelling, and gives how many; -1 when it spells none. */
-function putSpelled(spelling: string, bytes: Uint8Array, at: number): number {
-  for (let i = 0; i < spelling.length; i++) {
-    const byte = byteOfUnit(spelling.charCodeAt(i))
-    if (byte < 0) return -1
-    bytes[at + i] = byte
+/**
+ * Writes what the spelling `[start, end)` stands for, and gives where that ends. One that does not spell bytes is
+ * written as it is when `keepsOther`, else not at all.
+ */
+function putToken(
+  spelled: Uint8Array,
+  start: number,
+  end: number,
+  byteLevel: boolean,
+  keepsOther: boolean,
+  bytes: Uint8Array,
+  at: number,
+): number {
+  let to = at
+  for (let i = start; byteLevel && i < end; i++) {
+    const first = spelled[i]!
+    // All spelled bytes are below U+0180: one or two bytes of UTF-8.
+    const unit = first < 0x80 ? first : first < 0xe0 ? ((first & 0x1f) << 6) | (spelled[++i]! & 0x3f) : 0xffff
+    const byte = byteOfUnit(unit)
+    if (byte < 0) {
+      to = -1
+      break
+    }
+    bytes[to++] = byte
   }
-  return spelling.length
+  if (byteLevel && to >= 0) return to
+  if (byteLevel && !keepsOther) return at
+  to = at
+  for (let i = start; i < end; i++) bytes[to++] = spelled[i]!
+  return to
 }

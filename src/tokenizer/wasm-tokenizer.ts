@@ -65,7 +65,7 @@ export class WasmTokenizer implements Tokenizer {
     this.bytes = parts.decodedTokens === null ? null : new ByteTable(parts.decodedTokens, isSpecial)
     this.sentencePiece =
       parts.decoder.kind === "sentencepiece"
-        ? new SentencePieceTable(parts.decoder.rules, allSpellings(parts), isSpecial)
+        ? new SentencePieceTable(parts.decoder.rules, parts.vocabSize, parts.spellingOf, this.specialIds)
         : null
     this.tokenBytesMax = longestBytes(parts)
     const classes = { word: unicodeClass("Word") ?? [], whiteSpace }
@@ -389,10 +389,6 @@ export class WasmTokenizer implements Tokenizer {
     }
     this.count -= surplus
   }
-}
-
-function allSpellings(parts: TokenizerParts): (string | null)[] {
-  return Array.from({ length: parts.vocabSize }, (_, id) => parts.spellingOf(id))
 }
 
 function longestBytes(parts: TokenizerParts): number {
