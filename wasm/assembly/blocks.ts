@@ -2,19 +2,97 @@
  * The fast road: 64 bytes at a time, starting where a piece starts. SIMD compares give a bit a byte for each class of
  * ASCII character; shifts of these masks give a bit for each byte where a piece starts.
  *
- * Only what the block shows is believed. Behind the first byte that is not ASCII, or at the block's edge, where a rule
- * would look further than the block, and at the few rules that masks do not follow, start bits are not used: the next
- * block begins at the last start that is sure, and where there is none but the first the exact scanner (scan.ts) takes
+ * Characters of several bytes have their class bit at each byte, where they are letters or punctuation.
+ *
+ * Only what the block shows is believed. Behind the first character of another kind, or at the block's edge, where a
+ * rule would look further than the block, and at the few rules that masks do not follow, start bits are not used: the
+ * next block begins at the last start that is sure, and where there is none but the first the exact scanner (scan.ts) takes
  * one piece. A piece depends on nothing before it, so no state goes from block to block.
  */
 import { CL100K, DEEPSEEK3, GPT2, O200K, pieceEnd, QWEN2, QWEN35, TEKKEN } from "./scan"
-import { clearSawEnd, sawEnd } from "./unicode"
+import { classOf, clearSawEnd, LETTER, MARK, NUMBER, OTHER_LETTER, sawEnd, SPACE, UPPER } from "./unicode"
 import { encodePiece } from "./words"
 
 /** Where the last call stopped. */
 export let blocksReached: usize = 0
 
-const NOT_ASCII: u64 = 0x8080_8080_8080_8080
+/** What `foreignMasks` makes of a combining mark. */
+const MARKS_END: i32 = 0
+const MARKS_ARE_LETTERS: i32 = 1
+const MARKS_ARE_OTHERS: i32 = 2
+
+/** What `foreignMasks` found: a bit for each byte of each character. */
+let foreignLetters: u64 = 0
+let foreignUpper: u64 = 0
+/** Letters without case. */
+let foreignCaseless: u64 = 0
+/** Punctuation, symbols, controls. */
+let foreignOthers: u64 = 0
+/** Their bytes but the first. */
+let foreignTails: u64 = 0
+/** How far the masks are right: up to a character of another kind, or one that is not whole. */
+let foreignSize: u32 = 0
+
+/** The masks of the characters that are not ASCII, whose bytes are the bits of `foreign`, in the first `size` bytes. */
+function foreignMasks(at: usize, foreign: u64, size: u32, marks: i32): void {
+  let letters: u64 = 0
+  let upper: u64 = 0
+  let caseless: u64 = 0
+  let others: u64 = 0
+  let tails: u64 = 0
+  while (foreign != 0) {
+    const i = <u32>ctz(foreign)
+    if (i >= size) break
+    const here = at + i
+    const lead: u32 = load<u8>(here)
+    let point: u32
+    let bytes: u32
+    if (lead < 0xe0) {
+      bytes = 2
+      point = ((lead & 31) << 6) | (load<u8>(here, 1) & 63)
+    } else if (lead < 0xf0) {
+      bytes = 3
+      point = ((lead & 15) << 12) | ((load<u8>(here, 1) & 63) << 6) | (load<u8>(here, 2) & 63)
+    } else {
+      bytes = 4
+      point =
+        ((lead & 7) << 18) | ((load<u8>(here, 1) & 63) << 12) | ((load<u8>(here, 2) & 63) << 6) | (load<u8>(here, 3) & 63)
+    }
+    if (i + bytes > size) {
+      size = i
+      break
+    }
+    const bits = (((<u64>1 << bytes) - 1) << i)
+    let found = classOf(point)
+    if ((found & MARK) != 0) {
+      if (marks == MARKS_END) found = SPACE
+      else if (marks == MARKS_ARE_LETTERS) found = OTHER_LETTER
+    }
+    if ((found & LETTER) != 0) {
+      // `ſ` is an `s` in contractions.
+      if (point == 0x17f) {
+        size = i
+        break
+      }
+      letters |= bits
+      if ((found & UPPER) != 0) upper |= bits
+      if ((found & OTHER_LETTER) != 0) caseless |= bits
+    } else if ((found & (SPACE | NUMBER)) == 0) {
+      others |= bits
+      tails |= bits & (bits << 1)
+    } else {
+      size = i
+      break
+    }
+    foreign &= ~bits
+  }
+  foreignLetters = letters
+  foreignUpper = upper
+  foreignCaseless = caseless
+  foreignOthers = others
+  foreignTails = tails
+  foreignSize = size
+}
 
 // @ts-ignore: decorator
 @inline
@@ -89,17 +167,34 @@ function encodeBlocks(family: i32, at: usize, end: usize, final: bool, out: usiz
     const c = v128.load(at, 32)
     const d = v128.load(at, 48)
     const foreign = bitsOf(a, b, c, d)
-    const size = min<u32>(min<u32>(64, known), <u32>ctz(foreign))
+    let size = min<u32>(64, known)
+    let wide = false
+    if (foreign != 0 && <u32>ctz(foreign) < size) {
+      if (family == DEEPSEEK3) {
+        size = <u32>ctz(foreign)
+      } else {
+        const marks = cased ? MARKS_END : family == QWEN35 ? MARKS_ARE_LETTERS : MARKS_ARE_OTHERS
+        foreignMasks(at, foreign, size, marks)
+        size = foreignSize
+        wide = true
+      }
+    }
     let sure: u64 = 0
     let starts: u64 = 1
     const atEnd = final && size == known
     if (size > 1 || atEnd) {
       const inside: u64 = ~(<u64>0) >> (64 - <u64>size)
       const small = i8x16.splat(0x20)
-      const letters = inside & within(v128.or(a, small), v128.or(b, small), v128.or(c, small), v128.or(d, small), 0x61, 0x7a)
-      const numbers = inside & within(a, b, c, d, 0x30, 0x39)
+      const ascii = inside & ~foreign
+      let letters = ascii & within(v128.or(a, small), v128.or(b, small), v128.or(c, small), v128.or(d, small), 0x61, 0x7a)
+      const numbers = ascii & within(a, b, c, d, 0x30, 0x39)
       const blanks = inside & equal(a, b, c, d, 0x20)
-      const spaces = inside & (within(a, b, c, d, 0x09, 0x0d) | blanks)
+      const spaces = ascii & (within(a, b, c, d, 0x09, 0x0d) | blanks)
+      let tails: u64 = 0
+      if (wide) {
+        letters |= inside & foreignLetters
+        tails = inside & foreignTails
+      }
       const others = inside & ~(letters | numbers | spaces)
       const quotes = inside & equal(a, b, c, d, 0x27)
 
@@ -131,8 +226,10 @@ function encodeBlocks(family: i32, at: usize, end: usize, final: bool, out: usiz
         const freeBreaks = breaks & ~taken
         const gaps = freeSpaces & ~freeBreaks
         // One punctuation character without a blank before it goes with the letters behind it.
-        const joining = alone & (letters >> 1)
-        starts |= alone | (letterRuns & ~(gaps << 1) & ~(joining << 1))
+        const behindAlone = alone << 1
+        // Behind a character of several bytes: the sum carries past its tail.
+        const joined = (behindAlone | (tails + (behindAlone & tails))) & ~tails & letters
+        starts |= alone | (letterRuns & ~(gaps << 1) & ~joined)
         // White space: a run's start, what follows its last line break, and its last character before a word.
         let behindBreaks = gaps & (freeBreaks << 1)
         const sum = gaps + behindBreaks
@@ -158,8 +255,17 @@ function encodeBlocks(family: i32, at: usize, end: usize, final: bool, out: usiz
           }
         }
         if (cased) {
-          const upper = inside & within(a, b, c, d, 0x41, 0x5a)
-          starts |= upper & ((letters & ~upper) << 1)
+          let upper = ascii & within(a, b, c, d, 0x41, 0x5a)
+          if (wide) {
+            upper |= inside & foreignUpper
+            const caseless = inside & foreignCaseless
+            // A capital behind a letter without case starts a word if no small one follows: left to the exact scanner.
+            const doubtful = upper & (caseless << 1)
+            sure &= (doubtful & -doubtful) - 1
+            starts |= upper & ((letters & ~upper & ~caseless) << 1)
+          } else {
+            starts |= upper & ((letters & ~upper) << 1)
+          }
           // Slashes behind the line breaks behind punctuation belong to it too. Seldom: left to the exact scanner.
           let slashes = (taken << 1) & others
           while (slashes != 0) {
@@ -188,7 +294,7 @@ function encodeBlocks(family: i32, at: usize, end: usize, final: bool, out: usiz
           if (!final && known < 68) sure >>= 3
         }
         if (family == CL100K || family == QWEN2 || family == QWEN35) {
-          let quoted = quotes & joining
+          let quoted = quotes & alone & (letters >> 1)
           while (quoted != 0) {
             const i = <u32>ctz(quoted)
             quoted &= quoted - 1
@@ -218,17 +324,12 @@ function encodeBlocks(family: i32, at: usize, end: usize, final: bool, out: usiz
     }
     at += from
     if (from != 0) continue
-    // Nothing sure: one piece by the exact scanner, and on with it through text that is not ASCII.
-    do {
-      clearSawEnd()
-      const next = pieceEnd(family, at, end)
-      if (sawEnd && !final) {
-        blocksReached = at
-        return out
-      }
-      out = encodeOne(at, <u32>(next - at), out)
-      at = next
-    } while (at < end && out <= outEnd && (load<u64>(at) & NOT_ASCII) != 0)
+    // Nothing sure: one piece by the exact scanner.
+    clearSawEnd()
+    const next = pieceEnd(family, at, end)
+    if (sawEnd && !final) break
+    out = encodeOne(at, <u32>(next - at), out)
+    at = next
   }
   blocksReached = at
   return out

@@ -38,6 +38,13 @@ export function clearSawEnd(): void {
   sawEnd = false
 }
 
+/** The class bits of a code point. */
+// @ts-ignore: decorator
+@inline
+export function classOf(point: u32): u32 {
+  return load<u8>(blocks + (<usize>load<u16>(blockOf + ((point >> 8) << 1)) << 8) + <usize>(point & 255))
+}
+
 /** The class bits of the character at `at`; END behind the text. Sets `width`. Text is valid UTF-8. */
 export function classAt(at: usize, end: usize): u32 {
   if (at >= end) {
@@ -48,10 +55,10 @@ export function classAt(at: usize, end: usize): u32 {
   const first: u32 = load<u8>(at)
   if (first < 0x80) {
     width = 1
-    return load<u8>(blocks + <usize>load<u16>(blockOf) * 256 + first)
+    return classOf(first)
   }
   const point = codePointAt(at)
-  return load<u8>(blocks + <usize>load<u16>(blockOf + ((point >> 8) << 1)) * 256 + (point & 255))
+  return classOf(point)
 }
 
 /** The code point at `at`, which is in the text. Sets `width`. */
