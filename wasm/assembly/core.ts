@@ -6,7 +6,7 @@
  * its end.
  */
 import { mark, release, reserve } from "./memory"
-import { scratchBytes, setScratch, setUnits } from "./merge"
+import { makeCharacters, scratchBytes, setScratch, setUnits } from "./merge"
 import {
   blocksReached,
   encodeCl100k,
@@ -97,7 +97,9 @@ export function build(fromRanks: bool, wholeWords: bool, characters: bool, unkno
   }
   if (outcome != BUILT) return outcome
   const unknownId = unknown < 0 ? NONE : <u32>unknown
-  if (!setUnits(characters ? fallbackAt : 0, unknownId, fuses, fromRanks ? tokens : merges) || !setWords(wholeWords)) return NO_MEMORY
+  if (!setUnits(characters ? fallbackAt : 0, unknownId, fuses, fromRanks ? tokens : merges) || !setWords(wholeWords) || !makeCharacters()) {
+    return NO_MEMORY
+  }
   tablesEnd = mark()
   return BUILT
 }

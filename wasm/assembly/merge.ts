@@ -9,10 +9,16 @@ import { codePointAt, width } from "./unicode"
 import {
   byteIds,
   bytePairRank,
+  leftRanks,
   mergedId,
   NONE,
   pairRank,
+  rightRanks,
+  tokenBytes,
+  tokenCount,
+  tokenLength,
   tokenOf,
+  tokenStarts,
 } from "./vocabulary"
 
 /** Units that the SIMD road takes. */
@@ -43,7 +49,7 @@ export function setUnits(fallback: usize, unknown: u32, fuses: bool, ranksBelow:
   fallbackIds = fallback
   unknownId = unknown
   fusesUnknown = fuses
-  smallAt = reserve(<usize>SMALL_LANES * 20)
+  smallAt = reserve(<usize>SMALL_LANES * 20 + 64)
   return smallAt != 0 && makeLists(ranksBelow)
 }
 
@@ -87,13 +93,73 @@ export function mergePiece(at: usize, length: u32, out: usize, ends: usize, base
   return emit(count, length, out, ends, base)
 }
 
-/** Bytes as units; those without a token are unknown, or nothing when the vocabulary has no unknown token. */
+/** u32 by code point below 2^16: the token that its bytes are sure to become, or NONE. */
+let characterIds: usize = 0
+/** The highest rank that `mergeSmall` merged. */
+let highestRank: u32 = 0
+
+/**
+ * Finds the characters of several bytes that merges can start from as a whole, with the same outcome. Alone its bytes
+ * must become its token, by merges up to some rank; and all merges that could take a part of it together with something
+ * outside, or the whole with something outside, must have higher ranks. Then, while it is not whole, a merge inside it is
+ * always due before any of those, and none of them is due before it is whole.
+ */
+export function makeCharacters(): bool {
+  characterIds = reserve(65536 * 4)
+  if (characterIds == 0) return false
+  memory.fill(characterIds, 0xff, 65536 * 4)
+  if (fallbackIds != 0) return true
+  // Until the table is filled, bytes are units for every character.
+  const out = smallAt + <usize>SMALL_LANES * 20
+  for (let id: u32 = 0; id < tokenCount; id++) {
+    const length = tokenLength(id)
+    if (length != 2 && length != 3) continue
+    const at = tokenBytes + load<u32>(tokenStarts + (<usize>id << 2))
+    const lead: u32 = load<u8>(at)
+    if (lead < 0xc2 || lead >= 0xf0 || (lead < 0xe0 ? 2 : 3) != length || (load<u8>(at, 1) & 0xc0) != 0x80) continue
+    if (length == 3 && (load<u8>(at, 2) & 0xc0) != 0x80) continue
+    const point = codePointAt(at)
+    // Spellings that are no character (too long, or half of a pair) do not stand in a text.
+    if (point < (length == 2 ? <u32>0x80 : <u32>0x800) || (point >= 0xd800 && point < 0xe000)) continue
+    if (isSure(at, length, id, out)) store<u32>(characterIds + (<usize>point << 2), id)
+  }
+  startsFromCharacters = true
+  return true
+}
+
+/** False while `makeCharacters` asks what bytes become. */
+let startsFromCharacters: bool = false
+
+function isSure(at: usize, length: u32, id: u32, out: usize): bool {
+  highestRank = 0
+  if (mergePiece(at, length, out, 0, 0) != 1 || load<u32>(out) != id) return false
+  const limit = highestRank
+  if (load<u32>(rightRanks + (<usize>id << 2)) <= limit || load<u32>(leftRanks + (<usize>id << 2)) <= limit) return false
+  for (let cut: u32 = 1; cut < length; cut++) {
+    const start = tokenOf(at, cut)
+    if (start != NONE && load<u32>(rightRanks + (<usize>start << 2)) <= limit) return false
+    const rest = tokenOf(at + cut, length - cut)
+    if (rest != NONE && load<u32>(leftRanks + (<usize>rest << 2)) <= limit) return false
+  }
+  return true
+}
+
+/** Bytes as units, or characters that are sure; a byte without a token is unknown, or nothing if there is no such token. */
 function byteUnits(at: usize, length: u32): u32 {
   let count: u32 = 0
   let last: u32 = 256
   for (let i: u32 = 0; i < length; i++) {
     const byte: u32 = load<u8>(at + i)
-    let id = load<u32>(byteIds + (<usize>byte << 2))
+    if (byte >= 0xc2 && byte < 0xf0 && startsFromCharacters) {
+      const id = load<u32>(characterIds + (<usize>codePointAt(at + i) << 2))
+      if (id != NONE) {
+        count = addUnit(count, id, i)
+        i += <u32>width - 1
+        last = 256
+        continue
+      }
+    }
+    const id = load<u32>(byteIds + (<usize>byte << 2))
     if (id == NONE) {
       count = addUnknown(count, i)
       last = 256
@@ -203,6 +269,7 @@ function mergeSmall(count: u32): void {
     least = i32x4.min_u(least, v128.shuffle<i32>(least, least, 1, 0, 3, 2))
     const rank = <u32>i32x4.extract_lane(least, 0)
     if (rank == NONE) return
+    if (rank > highestRank) highestRank = rank
     let at = ranks
     let lanes = i32x4.bitmask(i32x4.eq(v128.load(at), least))
     while (lanes == 0) {

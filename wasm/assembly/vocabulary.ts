@@ -41,6 +41,13 @@ let bytePairs: usize = 0
 /** u32 by byte: the id of the single-byte token, or NONE. */
 export let byteIds: usize = 0
 
+/**
+ * u32 by id: the lowest rank of a merge that has the token on its right; and on its left, before a token that starts a
+ * character. See `makeCharacters` (merge.ts).
+ */
+export let rightRanks: usize = 0
+export let leftRanks: usize = 0
+
 /** The first `length` (1 … 8) of eight bytes. */
 // @ts-ignore: decorator
 @inline
@@ -182,7 +189,9 @@ export function buildTokens(starts: usize, bytes: usize, count: u32): i32 {
   longTable = reserve(<usize>8 << longBits)
   byteIds = reserve(1024)
   bytePairs = reserve(65536 * 4)
-  if (shortTable == 0 || longTable == 0 || byteIds == 0 || bytePairs == 0) return NO_MEMORY
+  rightRanks = reserve(<usize>count << 2)
+  leftRanks = reserve(<usize>count << 2)
+  if (rightRanks == 0 || leftRanks == 0 || shortTable == 0 || longTable == 0 || byteIds == 0 || bytePairs == 0) return NO_MEMORY
   memory.fill(shortTable, 0, <usize>16 << shortBits)
   memory.fill(longTable, 0, <usize>8 << longBits)
   memory.fill(byteIds, 0xff, 1024)
@@ -231,6 +240,8 @@ function makePairTable(expected: u32): bool {
   pairShift = <u64>(keyBits - bits)
   pairSlotMask = (<u32>1 << bits) - 1
   pairCount = 0
+  memory.fill(rightRanks, 0xff, <usize>tokenCount << 2)
+  memory.fill(leftRanks, 0xff, <usize>tokenCount << 2)
   pairTable = reserve(<usize>8 << bits)
   if (pairTable == 0) return false
   memory.fill(pairTable, 0xff, <usize>8 << bits)
@@ -248,16 +259,24 @@ function addPair(left: u32, right: u32, rank: u32): bool {
     if (<u32>has == NONE || <u32>(has >> 32) == rest) {
       if (<u32>has == NONE) pairCount++
       store<u64>(entry, (<u64>rest << 32) | <u64>rank)
-      if (tokenLength(left) == 1 && tokenLength(right) == 1) {
-        const a = <u32>load<u8>(tokenBytes + load<u32>(tokenStarts + (<usize>left << 2)))
-        const b = <u32>load<u8>(tokenBytes + load<u32>(tokenStarts + (<usize>right << 2)))
-        store<u32>(bytePairs + (<usize>((a << 8) | b) << 2), rank)
-      }
+      noteRank(left, right, rank)
       return true
     }
     slot = (slot + 1) & pairSlotMask
   }
   return false
+}
+
+function noteRank(left: u32, right: u32, rank: u32): void {
+  const b = <u32>load<u8>(tokenBytes + load<u32>(tokenStarts + (<usize>right << 2)))
+  if (tokenLength(left) == 1 && tokenLength(right) == 1) {
+    const a = <u32>load<u8>(tokenBytes + load<u32>(tokenStarts + (<usize>left << 2)))
+    store<u32>(bytePairs + (<usize>((a << 8) | b) << 2), rank)
+  }
+  const rightAt = rightRanks + (<usize>right << 2)
+  if (rank < load<u32>(rightAt)) store<u32>(rightAt, rank)
+  const leftAt = leftRanks + (<usize>left << 2)
+  if ((b & 0xc0) != 0x80 && rank < load<u32>(leftAt)) store<u32>(leftAt, rank)
 }
 
 /** Merges as listed: { left id u32, right id u32 } × count, in rank order. `merges` may be released afterwards. */
