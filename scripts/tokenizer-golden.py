@@ -37,6 +37,7 @@ OFFSET_TEXTS = 4_000
 SPECIAL_TEXTS = 1_000
 DECODE_LISTS = 6_000
 CORPUS_LINES = 40
+LONG_LENGTH = 20_000
 MASK = 0xFFFFFFFF
 
 
@@ -190,6 +191,23 @@ def text_at(seed, i):
     return out
 
 
+LONG_UNITS = ["a", " ", "\n", "1", "漢", "!", "é", "\r\n", "\t", "a ", " a", "ab", "😀", "<", "\u0301", "e\u0301", "'s", "क्", "Aa", "$1"]
+
+
+def long_texts(length):
+    """Texts that slow tokenizers down, about `length` code points each: runs, and pieces that never end."""
+    texts = [unit * (length // len(unit)) for unit in LONG_UNITS]
+    d = Draw(length)
+    digits64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+    texts.append("".join(digits64[d.below(64)] for _ in range(length)))
+    texts.append("".join(chr(97 + d.below(26)) for _ in range(length)))
+    texts.append("".join(chr(d.below(256)) for _ in range(length)))
+    texts.append("".join(chr(0x4E00 + d.below(20902)) for _ in range(length)))
+    texts.append("".join(chr(0x3041 + d.below(86)) for _ in range(length)))
+    texts.append("".join(chr(33 + d.below(15)) for _ in range(length)))
+    return texts
+
+
 def hashed(numbers):
     """FNV-1a over 32-bit numbers, folded to 16 bits."""
     state = 0x811C9DC5
@@ -300,6 +318,7 @@ def golden(reference, texts, fuzz, corpus):
     result["idLists"] = packed([hashed(ids) for ids in lists])
     for name, skip in [("decoded", False), ("decodedSkippingSpecial", True)]:
         result[name] = packed([hashed(map(ord, reference.decoded(ids, skip))) for ids in lists])
+    result["long"] = packed([hashed(ids) for ids in reference.ids(long_texts(LONG_LENGTH))])
     result["corpora"] = {
         name: packed([hashed(ids) for ids in reference.ids(chunks)]) for name, chunks in corpus.items()
     }

@@ -210,7 +210,9 @@ export class SentencePieceDetokenizer implements CopyableDetokenizer {
     this.table = table
     this.skipSpecial = skipSpecial
     this.stripLeft = table.rules.strippedCount
-    const start = Math.max(0, promptTokenIds.length - promptTailTokens)
+    let start = Math.max(0, promptTokenIds.length - promptTailTokens)
+    // A run of bytes is read from its first byte: from another one on, it may look broken.
+    while (start > 0 && this.continuesRun(promptTokenIds[start - 1]!)) start -= 1
     scratch.clear()
     for (let i = start; i < promptTokenIds.length; i++) this.push(promptTokenIds[i]!, scratch)
     scratch.clear()
@@ -257,6 +259,10 @@ export class SentencePieceDetokenizer implements CopyableDetokenizer {
     twin.first = this.first
     twin.stripLeft = this.stripLeft
     return twin
+  }
+
+  private continuesRun(id: number): boolean {
+    return this.table.skips(id, this.skipSpecial) || this.table.byte(id) >= 0
   }
 
   private pushByte(byte: number): string {

@@ -157,6 +157,40 @@ export function textAt(seed: number, i: number): string {
   return out
 }
 
+const longUnits: readonly string[] = [
+  ...["a", " ", "\n", "1", "漢", "!", "é", "\r\n", "\t", "a ", " a", "ab", "😀", "<", "\u0301", "e\u0301", "'s", "क्"],
+  ...["Aa", "$1"],
+]
+const base64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+/** Texts that slow tokenizers down, about `length` code points each, by name: `long_texts` in the script. */
+export function longTexts(length: number): Map<string, string> {
+  const texts = new Map<string, string>()
+  for (const unit of longUnits) {
+    texts.set(JSON.stringify(unit), unit.repeat(Math.floor(length / Array.from(unit).length)))
+  }
+  const d = new Draw(length)
+  const drawn = (char: () => string): string => repeated(length, char)
+  texts.set(
+    "base64",
+    drawn(() => base64Digits[d.below(64)]!),
+  )
+  const ranges: readonly (readonly [string, number, number])[] = [
+    ["letters", 97, 26],
+    ["bytes", 0, 256],
+    ["ideographs", 0x4e00, 20_902],
+    ["kana", 0x3041, 86],
+    ["punctuation", 33, 15],
+  ]
+  for (const [name, first, count] of ranges) {
+    texts.set(
+      name,
+      drawn(() => String.fromCharCode(first + d.below(count))),
+    )
+  }
+  return texts
+}
+
 /** FNV-1a over 32-bit numbers with a shift, folded to 16 bits; `hashed` in the script. */
 export function hashOf(numbers: ArrayLike<number>): number {
   let state = 0x811c9dc5

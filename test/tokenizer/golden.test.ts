@@ -9,7 +9,7 @@ import { join } from "node:path"
 import { gunzipSync } from "node:zlib"
 import type { Tokenizer } from "../../src/tokenizer/tokenizer"
 import texts from "./golden/texts.json"
-import { drawAt, hashOf, textAt, textHash, unpackHashes } from "./golden-texts"
+import { drawAt, hashOf, longTexts, textAt, textHash, unpackHashes } from "./golden-texts"
 import { type Golden, type Vocabulary, vocabularies } from "./vocabularies"
 
 /** Vocabularies that are not exact yet, with the reason: the list may only get shorter. */
@@ -23,6 +23,7 @@ const shownMax = 3
 
 const seed = 1
 const fuzz = Array.from({ length: 52_000 }, (_, i) => textAt(seed, i))
+const long = longTexts(20_000)
 const corpus = existsSync(corpora) ? readCorpora() : new Map<string, string[]>()
 
 for (const vocabulary of vocabularies()) {
@@ -80,6 +81,12 @@ function cases(vocabulary: Vocabulary, skips: boolean): void {
     const text = (i: number, skip: boolean): number => textHash(tokenizer.decode(lists[i]!, skip))
     expect(different(golden.decoded, (i) => text(i, false), shown)).toEqual([])
     expect(different(golden.decodedSkippingSpecial, (i) => text(i, true), shown)).toEqual([])
+  })
+
+  check(`${long.size} texts of one long run have its ids`, () => {
+    const all = Array.from(long)
+    const shown = (i: number): string => `20 000 of ${all[i]![0]}`
+    expect(different(golden.long, (i) => hashOf(encoded(all[i]![1], false)), shown)).toEqual([])
   })
 
   for (const [name, hashes] of Object.entries(golden.corpora)) {
