@@ -4,6 +4,11 @@
  */
 import type { Json } from "./ir/conversation"
 
+/** Parts of the Responses API that are refused unless the operator turns them on. */
+export const responsesExtensions = ["custom_tools", "namespace_tools", "allowed_tools", "logprobs"] as const
+/** One of them. */
+export type ResponsesExtension = (typeof responsesExtensions)[number]
+
 /** The whole configuration of one process. Units stand at the end of the names. */
 export interface Config {
   /** Bind address; `--uds` wins when set. */
@@ -40,6 +45,8 @@ export interface Config {
   readonly enablePromptTokensDetails: boolean
   readonly enablePerRequestMetrics: boolean
   readonly enableForceIncludeUsage: boolean
+  /** What /v1/responses takes beyond its default contract. */
+  readonly responsesExtensions: readonly ResponsesExtension[]
   /** `auto` = generation_config.json of the model, `vllm` = none, else a folder. */
   readonly generationConfig: string
   readonly overrideGenerationConfig: { readonly [name: string]: Json }
@@ -137,6 +144,7 @@ export const defaultConfig: Config = {
   enablePromptTokensDetails: false,
   enablePerRequestMetrics: false,
   enableForceIncludeUsage: false,
+  responsesExtensions: [],
   generationConfig: "auto",
   overrideGenerationConfig: {},
   maxLogprobs: 20,

@@ -3,6 +3,7 @@
  * Names are vLLM's (`vllm serve --help`) where vLLM has the flag; ours stand in the groups "simulator" and "limits".
  * Reading, help and the config file all come from here.
  */
+import { responsesExtensions } from "./config"
 import { always, build, cors, type Flag, inverted, limit, many, one, pace } from "./flags-fields"
 import {
   booleanValue,
@@ -15,6 +16,7 @@ import {
   jsonStringsValue,
   pathListValue,
   rootPathValue,
+  someOfValue,
   textValue,
   type ValueKind,
   windowValue,
@@ -222,6 +224,14 @@ export const flagTable: readonly Flag[] = [
   ),
   one("replies", "enable-per-request-metrics", booleanValue, "enablePerRequestMetrics", "A metrics object in replies."),
   one("replies", "enable-force-include-usage", booleanValue, "enableForceIncludeUsage", "Usage on every stream."),
+  one(
+    "replies",
+    "responses-extensions",
+    someOfValue(responsesExtensions),
+    "responsesExtensions",
+    `What /v1/responses takes on top: ${responsesExtensions.join(", ")}.`,
+    { unset: "none" },
+  ),
   one("replies", "max-logprobs", integerValue(-1), "maxLogprobs", "Alternatives a request may ask for; -1 = no limit."),
   one("replies", "stream-interval", integerValue(1), "streamIntervalTokens", "What a streamed chunk holds, at least.", {
     unit: "tokens",

@@ -125,6 +125,21 @@ export const jsonStringsValue: ValueKind<string[]> = {
   },
 }
 
+/** Some of a few words, with commas between them; `none` and `all` stand for themselves. */
+export function someOfValue<const Word extends string>(words: readonly Word[]): ValueKind<Word[]> {
+  const expected = `none, all, or some of ${words.join(", ")}, with commas between`
+  return {
+    sample: "none|all|NAME,NAME",
+    read: (text) => {
+      if (text === "none") return ok([])
+      if (text === "all") return ok([...words])
+      const named = text.split(",").map((each) => each.trim())
+      const known = words.filter((word) => named.includes(word))
+      return named.every((each) => words.some((word) => word === each)) ? ok(known) : err(expected)
+    },
+  }
+}
+
 /** Paths with commas between them, each starting with a slash. */
 export const pathListValue: ValueKind<string[]> = {
   sample: "PATH,PATH",

@@ -63,6 +63,7 @@ describe("serve", () => {
       --prompt-special-tokens parity
       --reasoning-parser qwen3 --tool-call-parser none --enable-auto-tool-choice --return-tokens-as-token-ids
       --enable-prompt-tokens-details --enable-per-request-metrics --enable-force-include-usage --max-logprobs -1
+      --responses-extensions logprobs,custom_tools
       --stream-interval 4 --enable-log-requests --enable-log-outputs --max-log-len 100 --disable-uvicorn-access-log
       --disable-access-log-for-endpoints /health,/metrics --max-request-body-size 1m --max-json-depth 9
       --max-request-body-seconds 33 --max-stop-string-length 44
@@ -98,6 +99,7 @@ describe("serve", () => {
       enablePromptTokensDetails: true,
       enablePerRequestMetrics: true,
       enableForceIncludeUsage: true,
+      responsesExtensions: ["custom_tools", "logprobs"],
       generationConfig: "vllm",
       overrideGenerationConfig: { top_k: 5 },
       maxLogprobs: -1,
@@ -211,6 +213,11 @@ describe("a flag", () => {
     ["--allowed-origins", "[1]", 'a JSON list of strings, such as ["*"]'],
     ["--override-generation-config", "[]", "a JSON object"],
     ["--reasoning-effort-map", '{"high":1}', "a JSON object of strings"],
+    [
+      "--responses-extensions",
+      "logprobs,mcp",
+      "none, all, or some of custom_tools, namespace_tools, allowed_tools, logprobs, with commas between",
+    ],
     ["--disable-access-log-for-endpoints", "/a,b", "paths that start with /, with commas between"],
     ["--root-path", "proxy", "a path that starts with /"],
     ["--host", "", "a text that is not empty"],
