@@ -34,6 +34,9 @@ let pairShift: u64 = 0
 let pairSlotMask: u32 = 0
 let pairKeyMask: u64 = 0
 let pairCount: u32 = 0
+/** A bit for each value of the key's highest bits, two more than choose the slot: most pairs have no merge, and this says so. */
+let pairFilter: usize = 0
+let pairFilterShift: u64 = 0
 /** u32 by rank: the id that the merge makes; 0 when the rank is the id. */
 let mergedIds: usize = 0
 /** u32 by (byte << 8 | byte): rank of the merge of two single-byte tokens. */
@@ -126,6 +129,8 @@ function shortTokenOf(bytes: u64, length: u32): u32 {
 @inline
 export function pairRank(left: u32, right: u32): u32 {
   const key = (((<u64>left << <u64>idBits) | <u64>right) * MIX) & pairKeyMask
+  const bit = <u32>(key >> pairFilterShift)
+  if (((<u32>load<u8>(pairFilter + <usize>(bit >> 3)) >> (bit & 7)) & 1) == 0) return NONE
   let slot = <u32>(key >> pairShift)
   const rest = <u32>key
   while (true) {
@@ -243,8 +248,12 @@ function makePairTable(expected: u32): bool {
   memory.fill(rightRanks, 0xff, <usize>tokenCount << 2)
   memory.fill(leftRanks, 0xff, <usize>tokenCount << 2)
   pairTable = reserve(<usize>8 << bits)
-  if (pairTable == 0) return false
+  const filterBits = min<u32>(bits + 2, keyBits)
+  pairFilterShift = <u64>(keyBits - filterBits)
+  pairFilter = reserve(<usize>1 << (filterBits - 3))
+  if (pairTable == 0 || pairFilter == 0) return false
   memory.fill(pairTable, 0xff, <usize>8 << bits)
+  memory.fill(pairFilter, 0, <usize>1 << (filterBits - 3))
   return true
 }
 
@@ -258,6 +267,9 @@ function addPair(left: u32, right: u32, rank: u32): bool {
     const has = load<u64>(entry)
     if (<u32>has == NONE || <u32>(has >> 32) == rest) {
       if (<u32>has == NONE) pairCount++
+      const bit = <u32>(key >> pairFilterShift)
+      const filterAt = pairFilter + <usize>(bit >> 3)
+      store<u8>(filterAt, load<u8>(filterAt) | (<u8>1 << <u8>(bit & 7)))
       store<u64>(entry, (<u64>rest << 32) | <u64>rank)
       noteRank(left, right, rank)
       return true
