@@ -137,6 +137,8 @@ function modelFacts(
     hasChatTemplate: Object.keys(chatTemplates).length > 0,
     parsesReasoning: parser.reasoning !== "none",
     parsesCalls: parser.tools !== "none",
+    // No engine here takes media yet.
+    mediaKinds: [],
     tokenText: (id) => texts.text(id),
     decode: (tokenIds) => tokenizer.decode(tokenIds, false),
   }

@@ -14,7 +14,8 @@ import type {
   ToolChoice,
 } from "../ir/conversation"
 import { err, ok, type Result } from "../result"
-import type { LowerContext } from "./endpoint"
+import { lowerPart, type MediaUse, mediaFault } from "./content-part"
+import type { LowerContext, ModelFacts } from "./endpoint"
 import { type InvalidRequest, invalid } from "./errors"
 import { isRecord, jsonObject, optional } from "./schema"
 
@@ -71,25 +72,12 @@ export const conversationFields = {
 
 type ChatMessage = Static<typeof chatMessage>
 
-const textFields: { readonly [type: string]: string } = {
-  text: "text",
-  input_text: "text",
-  output_text: "text",
-  refusal: "refusal",
-  thinking: "thinking",
-}
-
-/** Media that templates could show a place for; no engine here takes them yet. */
-const mediaTypes = new Set([
-  ...["image_url", "input_image", "image_embeds", "image_pil", "audio_url", "input_audio", "audio_embeds"],
-  ...["video_url", "video_embeds", "prompt_embeds"],
-])
-
-/** Messages in order, or what is wrong with one of them. */
-export function lowerMessages(messages: readonly ChatMessage[]): Result<Message[], InvalidRequest> {
+/** Messages in order, or what is wrong with one of them; media that `model` does not take are. */
+export function lowerMessages(messages: readonly ChatMessage[], model: ModelFacts): Result<Message[], InvalidRequest> {
   const lowered: Message[] = []
+  const media: MediaUse[] = []
   for (const [index, message] of messages.entries()) {
-    const content = lowerContent(message, index)
+    const content = lowerContent(message, index, media)
     if (!content.ok) return content
     const reasoning = message.reasoning ?? message.reasoning_content ?? message.thinking ?? null
     const isAssistant = message.role === "assistant"
@@ -102,30 +90,34 @@ export function lowerMessages(messages: readonly ChatMessage[]): Result<Message[
       name: message.name ?? null,
     })
   }
-  return ok(lowered)
+  const fault = mediaFault(media, "messages", model)
+  return fault === null ? ok(lowered) : err(fault)
 }
 
-function lowerContent(message: ChatMessage, index: number): Result<Message["content"], InvalidRequest> {
+/** The content of a message; media parts are noted in `media`. */
+function lowerContent(
+  message: ChatMessage,
+  index: number,
+  media: MediaUse[],
+): Result<Message["content"], InvalidRequest> {
   const content = message.content ?? message.refusal ?? null
   if (content === null || typeof content === "string") return ok(content)
+  const place = `messages.${index}`
   const parts: ContentPart[] = []
   for (const part of content) {
     if (typeof part === "string") {
       parts.push({ type: "text", text: part })
       continue
     }
-    const field = Object.hasOwn(textFields, part.type) ? textFields[part.type] : undefined
-    if (field === undefined) {
-      if (mediaTypes.has(part.type)) {
-        return err(invalid("messages", `messages.${index}: this model takes no ${part.type} parts.`))
-      }
-      return err(invalid("type", `messages.${index}: unknown content part type '${part.type.slice(0, 64)}'.`))
+    const lowered = lowerPart(part)
+    if (!lowered.ok) {
+      const { error } = lowered
+      if (error.kind === "malformed") return err(invalid("messages", `${place}: ${error.message}`))
+      return err(invalid("type", `${place}: unknown content part type '${error.type}'.`))
     }
-    const text: unknown = Reflect.get(part, field)
-    if (typeof text !== "string") {
-      return err(invalid("messages", `messages.${index}: a ${part.type} part needs a string '${field}'.`))
-    }
-    parts.push({ type: "text", text })
+    const { type: kind } = lowered.value
+    if (kind !== "text") media.push({ kind, type: part.type, place, role: message.role })
+    parts.push(lowered.value)
   }
   return ok(parts)
 }

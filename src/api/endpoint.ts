@@ -5,7 +5,7 @@
  */
 import type { TSchema } from "@sinclair/typebox"
 import type { Config } from "../config"
-import type { PromptInput } from "../ir/conversation"
+import type { MediaKind, PromptInput } from "../ir/conversation"
 import type { ItemSink } from "../ir/item-event"
 import type { SamplingDefaults, SamplingParams } from "../ir/sampling"
 import type { Prepared, Truncation } from "../prompt/prepare"
@@ -37,6 +37,8 @@ export interface ModelFacts {
   /** Whether the chosen parser finds reasoning, and calls. */
   readonly parsesReasoning: boolean
   readonly parsesCalls: boolean
+  /** Media that the model and its engine take; empty = text alone. */
+  readonly mediaKinds: readonly MediaKind[]
   /** A token as text, as it reads on its own (U+FFFD for bytes that are no characters). */
   readonly tokenText: (id: number) => string
   /** Ids as text, special tokens spelled out. */

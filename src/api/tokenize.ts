@@ -84,7 +84,7 @@ function lowerChat(body: unknown, context: LowerContext): Result<LoweredTokenize
   if (!checked.ok) return checked
   const fault = chatFault(checked.value, context)
   if (fault !== null) return err(fault)
-  const messages = lowerMessages(checked.value.messages)
+  const messages = lowerMessages(checked.value.messages, context.model)
   if (!messages.ok) return messages
   const conversation = lowerConversation(checked.value, messages.value, { kind: "auto" }, context)
   if (!conversation.ok) return conversation

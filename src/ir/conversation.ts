@@ -11,6 +11,9 @@ export type ContentPart =
   | { readonly type: "text"; readonly text: string }
   | { readonly type: "image" | "audio" | "video" | "file"; readonly source: Json }
 
+/** What a content part can be beside text. */
+export type MediaKind = Exclude<ContentPart["type"], "text">
+
 /** A function call in the history. `arguments` is an object, as templates expect (malformed JSON became `{}`). */
 export interface HistoryCall {
   readonly id: string | null

@@ -37,7 +37,7 @@ export function lowerChat(body: ChatBody, context: LowerContext): Result<Lowered
   const fault = replyFault(body, context) ?? chatFault(body, context)
   if (fault !== null) return err(fault)
 
-  const messages = lowerMessages(body.messages)
+  const messages = lowerMessages(body.messages, context.model)
   if (!messages.ok) return messages
   const toolChoice = lowerToolChoice(body)
   if (!toolChoice.ok) return toolChoice

@@ -1,10 +1,13 @@
 /** Input items → messages (RESPONSES 2). */
 import type { ContentPart, HistoryCall, Json, Message } from "../../ir/conversation"
 import { err, ok, type Result } from "../../result"
+import { lowerPart, type MediaUse, mediaFault } from "../content-part"
 import { lowerArguments } from "../conversation"
+import type { LowerContext } from "../endpoint"
 import { type InvalidRequest, invalid } from "../errors"
 import { isRecord } from "../schema"
 import type { ResponseBody } from "./schema"
+import { customArguments, flatToolName } from "./tools"
 
 /** The messages, and whether the model goes on with the last one. */
 export interface LoweredInput {
@@ -23,6 +26,7 @@ function fault(index: number, message: string, param = "input"): Fault {
 export function lowerInput(
   input: ResponseBody["input"],
   instructions: string | null,
+  context: LowerContext,
 ): Result<LoweredInput, InvalidRequest> {
   const messages: Message[] = []
   if (instructions !== null && instructions !== "") messages.push(plainMessage("system", instructions))
@@ -30,13 +34,15 @@ export function lowerInput(
     messages.push(plainMessage("user", input))
     return ok({ messages, continueFinalMessage: false })
   }
-  const items = new ItemReader(messages)
+  const items = new ItemReader(messages, context.config.responsesExtensions.includes("custom_tools"))
   for (const [index, item] of input.entries()) {
     if (!isRecord(item)) return fault(index, "an item must be an object.")
     const refused = items.read(item, index)
     if (refused !== null) return refused
   }
   items.flush()
+  const refused = mediaFault(items.media, "input", context.model)
+  if (refused !== null) return err(refused)
   if (messages.length === 0) return err(invalid("input", "input holds nothing that makes a message."))
 
   const last = input.at(-1)
@@ -75,11 +81,15 @@ interface Pending {
 
 /** Walks items from left to right; consecutive assistant items become one message. */
 class ItemReader {
+  /** Media parts, in order. */
+  readonly media: MediaUse[] = []
   private readonly messages: Message[]
+  private readonly takesCustomCalls: boolean
   private pending: Pending | null = null
 
-  constructor(messages: Message[]) {
+  constructor(messages: Message[], takesCustomCalls: boolean) {
     this.messages = messages
+    this.takesCustomCalls = takesCustomCalls
   }
 
   /** Gives a fault, or null when the item was taken. */
@@ -92,6 +102,10 @@ class ItemReader {
         return this.call(item, index)
       case "function_call_output":
         return this.output(item, index)
+      case "custom_tool_call":
+        return this.takesCustomCalls ? this.customCall(item, index) : unsupported(item.type, index)
+      case "custom_tool_call_output":
+        return this.takesCustomCalls ? this.output(item, index) : unsupported(item.type, index)
       case "item_reference":
         return fault(
           index,
@@ -102,7 +116,7 @@ class ItemReader {
       case null:
         return fault(index, "an item needs a type or a role.")
       default:
-        return fault(index, `items of type '${String(item.type).slice(0, 64)}' are not supported.`)
+        return unsupported(String(item.type), index)
     }
   }
 
@@ -123,7 +137,7 @@ class ItemReader {
     if (role !== "assistant" && role !== "user" && role !== "system" && role !== "developer") {
       return fault(index, `messages of role '${role.slice(0, 64)}' are not supported.`)
     }
-    const content = lowerParts(item.content ?? null, role, index)
+    const content = this.parts(item.content ?? null, role, index)
     if (!content.ok) return content
     if (role !== "assistant") {
       this.flush()
@@ -153,29 +167,85 @@ class ItemReader {
     if (given !== null && typeof given !== "string" && !isRecord(given)) {
       return fault(index, "the arguments of a function_call must be JSON text.")
     }
-    this.assistant().toolCalls.push({ id: call_id, name, arguments: lowerArguments(given) })
+    const flatName = flatToolName(item.namespace, name)
+    this.assistant().toolCalls.push({ id: call_id, name: flatName, arguments: lowerArguments(given) })
+    return null
+  }
+
+  private customCall(item: Item, index: number): Fault | null {
+    const { call_id, name, input } = item
+    if (typeof name !== "string" || name === "") return fault(index, "a custom_tool_call needs a name.")
+    if (typeof call_id !== "string" || call_id === "") return fault(index, "a custom_tool_call needs a call_id.")
+    if (typeof input !== "string") return fault(index, "the input of a custom_tool_call must be text.")
+    const flatName = flatToolName(item.namespace, name)
+    this.assistant().toolCalls.push({ id: call_id, name: flatName, arguments: customArguments(input) })
     return null
   }
 
   private output(item: Item, index: number): Fault | null {
     const { call_id, output } = item
-    if (typeof call_id !== "string" || call_id === "") return fault(index, "a function_call_output needs a call_id.")
-    const text = joinOutput(output)
-    if (text === null) return fault(index, "the output must be text, or a list of text parts.")
+    const type = String(item.type)
+    if (typeof call_id !== "string" || call_id === "") return fault(index, `a ${type} needs a call_id.`)
+    if (typeof output !== "string" && !Array.isArray(output)) {
+      return fault(index, "the output must be text, or a list of text parts.")
+    }
+    const content = this.parts(output, "tool", index, "output")
+    if (!content.ok) return content
     this.flush()
-    this.messages.push({ ...plainMessage("tool", text), toolCallId: call_id })
+    this.messages.push({ ...plainMessage("tool", joinTexts(content.value)), toolCallId: call_id })
     return null
+  }
+
+  /** Content as text or parts; an only text part is its text. Media are noted. */
+  private parts(
+    content: Json,
+    role: string,
+    index: number,
+    field: "content" | "output" = "content",
+  ): Result<Message["content"], InvalidRequest> {
+    if (content === null || typeof content === "string") return ok(content)
+    if (!Array.isArray(content)) return fault(index, `${field} must be text or a list of parts.`)
+    const parts: ContentPart[] = []
+    for (const [at, part] of content.entries()) {
+      if (typeof part === "string") {
+        parts.push({ type: "text", text: part })
+        continue
+      }
+      if (!isRecord(part) || typeof part.type !== "string") return fault(index, "a content part needs a type.")
+      const { type } = part
+      if (!(acceptedTypes.includes(type) || (type === "refusal" && role === "assistant"))) {
+        return fault(index, `content parts of type '${type.slice(0, 64)}' are not supported.`)
+      }
+      const lowered = lowerPart({ ...part, type })
+      if (!lowered.ok) {
+        const { error } = lowered
+        const message = error.kind === "malformed" ? error.message : `unknown content part type '${error.type}'.`
+        return fault(index, message)
+      }
+      const { type: kind } = lowered.value
+      if (kind !== "text") this.media.push({ kind, type, place: `input[${index}].${field}[${at}]`, role })
+      parts.push(lowered.value)
+    }
+    if (parts.length === 0) return ok(null)
+    const [only] = parts
+    return ok(parts.length === 1 && only?.type === "text" ? only.text : parts)
   }
 }
 
-/** Parts of an output join without anything between them (RESPONSES, Decided). */
-function joinOutput(output: Json | undefined): string | null {
-  if (typeof output === "string") return output
-  if (!Array.isArray(output)) return null
+/** Types of parts that items may hold; refusals only where the assistant speaks. */
+const acceptedTypes = ["input_text", "output_text", "text", "input_image", "input_audio", "input_file"]
+
+function unsupported(type: string, index: number): Fault {
+  return fault(index, `items of type '${type.slice(0, 64)}' are not supported.`)
+}
+
+/** Texts of an output join without anything between them (RESPONSES, Decided); with media among them they stay parts. */
+function joinTexts(content: Message["content"]): Message["content"] {
+  if (content === null) return ""
+  if (typeof content === "string") return content
   let text = ""
-  for (const part of output) {
-    if (!isRecord(part) || typeof part.text !== "string") return null
-    if (part.type !== "input_text" && part.type !== "output_text" && part.type !== "text") return null
+  for (const part of content) {
+    if (part.type !== "text") return content
     text += part.text
   }
   return text
@@ -184,29 +254,4 @@ function joinOutput(output: Json | undefined): string | null {
 function firstText(parts: Json | undefined): string | null {
   const first = Array.isArray(parts) ? parts[0] : undefined
   return isRecord(first) && typeof first.text === "string" && first.text !== "" ? first.text : null
-}
-
-const textTypes = ["input_text", "output_text", "text"]
-
-function lowerParts(content: Json, role: string, index: number): Result<Message["content"], InvalidRequest> {
-  if (content === null || typeof content === "string") return ok(content)
-  if (!Array.isArray(content)) return fault(index, "content must be text or a list of parts.")
-  const parts: ContentPart[] = []
-  for (const part of content) {
-    if (typeof part === "string") {
-      parts.push({ type: "text", text: part })
-      continue
-    }
-    if (!isRecord(part) || typeof part.type !== "string") return fault(index, "a content part needs a type.")
-    const isRefusal = part.type === "refusal" && role === "assistant"
-    if (!isRefusal && !textTypes.includes(part.type)) {
-      return fault(index, `content parts of type '${part.type.slice(0, 64)}' are not supported.`)
-    }
-    const text = isRefusal ? part.refusal : part.text
-    if (typeof text !== "string") return fault(index, `a ${part.type} part needs its text.`)
-    parts.push({ type: "text", text })
-  }
-  if (parts.length === 0) return ok(null)
-  const [only] = parts
-  return ok(parts.length === 1 && only?.type === "text" ? only.text : parts)
 }

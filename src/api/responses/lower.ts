@@ -1,44 +1,62 @@
-import type { FunctionTool, Json, ToolChoice } from "../../ir/conversation"
+import type { ResponsesExtension } from "../../config"
+import type { Json } from "../../ir/conversation"
 import { err, ok, type Result } from "../../result"
 import { lowerTemplateKwargs } from "../conversation"
 import type { LowerContext, Lowered } from "../endpoint"
 import { type ApiError, type InvalidRequest, invalid } from "../errors"
 import { asNumber, requestId, sessionId } from "../reply-fields"
 import { lowerFormat, lowerSampling } from "../sampling"
-import { isRecord } from "../schema"
 import { lowerInput } from "./input"
 import type { ResponseBody } from "./schema"
+import { lowerChoice, lowerResponseTools, type ToolName } from "./tools"
 
 /** What both views of a response must know: the echo of the request, with resolved values. */
 export interface ResponseAsk {
   readonly body: ResponseBody
   readonly toolChoice: Json
-  readonly tools: readonly FunctionTool[]
+  readonly tools: readonly Json[]
+  /** What calls are called towards the client, by the name that the model knows. */
+  readonly names: ReadonlyMap<string, ToolName>
   readonly truncation: string
+  /** As asked; null = no logprobs. */
+  readonly topLogprobs: number | null
+  /** Alternatives that items show for each token, -1 = all that the engine gives; null = items show no logprobs. */
+  readonly shownLogprobs: number | null
 }
 
 /** Responses body → the intermediate representation (RESPONSES 1 to 7). */
 export function lowerResponse(body: ResponseBody, context: LowerContext): Result<Lowered<ResponseAsk>, ApiError> {
   const previous = body.previous_response_id ?? null
   if (previous !== null) return err({ kind: "response_not_found", id: previous.slice(0, 128) })
-  const fault = unsupportedFault(body) ?? valueFault(body) ?? metadataFault(body.metadata ?? null)
+  const { config } = context
+  const extensions = config.responsesExtensions
+  const fault =
+    unsupportedFault(body, extensions) ??
+    valueFault(body) ??
+    logprobsFault(body, context) ??
+    metadataFault(body.metadata ?? null)
   if (fault !== null) return err(fault)
 
-  const tools = lowerResponseTools(body)
+  const tools = lowerResponseTools(body, extensions)
   if (!tools.ok) return tools
-  const toolChoice = lowerChoice(body, tools.value)
-  if (!toolChoice.ok) return toolChoice
-  const input = lowerInput(body.input, body.instructions ?? null)
+  const chosen = lowerChoice(body, tools.value, extensions)
+  if (!chosen.ok) return chosen
+  const { choice, functions, echo } = chosen.value
+  const input = lowerInput(body.input, body.instructions ?? null, context)
   if (!input.ok) return input
   const kwargs = lowerTemplateKwargs(body.chat_template_kwargs ?? null, body.reasoning?.effort ?? null, context)
   if (!kwargs.ok) return kwargs
   const format = lowerFormat(body.text?.format ?? null, "text")
   if (!format.ok) return format
-  const sampling = lowerSampling(body, { logprobs: null, promptLogprobs: null, format: format.value }, context)
+  const topLogprobs = body.include?.includes(logprobsInclude) === true ? (body.top_logprobs ?? 0) : null
+  // They would tell the reasoning that the request does not want to see.
+  const withheld = body.include_reasoning === false && context.model.parsesReasoning
+  const logprobs = withheld ? null : topLogprobs
+  const sampling = lowerSampling(body, { logprobs, promptLogprobs: null, format: format.value }, context)
   if (!sampling.ok) return sampling
+  const shownLogprobs = logprobs !== null && sampling.value.logprobTokenIds !== null ? -1 : logprobs
 
-  const { config } = context
-  const hidesTools = toolChoice.value.kind === "none" && config.excludeToolsWhenToolChoiceNone
+  const hidesTools = choice.kind === "none" && config.excludeToolsWhenToolChoiceNone
   const truncation = body.truncation ?? "disabled"
   const sessionArg = body.vllm_xargs?.session_id
   return ok({
@@ -47,8 +65,8 @@ export function lowerResponse(body: ResponseBody, context: LowerContext): Result
       {
         kind: "conversation",
         messages: input.value.messages,
-        tools: hidesTools ? [] : tools.value,
-        toolChoice: toolChoice.value,
+        tools: hidesTools ? [] : functions,
+        toolChoice: choice,
         addGenerationPrompt: !input.value.continueFinalMessage,
         continueFinalMessage: input.value.continueFinalMessage,
         addSpecialTokens: false,
@@ -61,16 +79,26 @@ export function lowerResponse(body: ResponseBody, context: LowerContext): Result
     sampling: sampling.value,
     replyTokensMax: asNumber(body.max_output_tokens),
     truncation: truncation === "auto" ? { tokensMax: -1, side: "left" } : null,
-    parsing: { isChat: true, calls: toolChoice.value.kind !== "none" },
+    parsing: { isChat: true, calls: choice.kind !== "none" },
     includeReasoning: body.include_reasoning ?? true,
     parallelToolCalls: body.parallel_tool_calls ?? true,
-    wantsSteps: false,
+    wantsSteps: shownLogprobs !== null,
     intervalTokens: Math.max(config.streamIntervalTokens, body.stream_interval ?? 1),
     stream: body.stream ?? false,
     priority: headerPriority(context) ?? body.priority ?? 0,
     cacheSalt: body.cache_salt ?? null,
-    sessionId: sessionId(body.session_id ?? null, context) ?? (typeof sessionArg === "string" ? sessionArg : null),
-    ask: { body, toolChoice: echoChoice(toolChoice.value), tools: tools.value, truncation },
+    sessionId:
+      sessionId(body.session_id ?? null, context) ??
+      (typeof sessionArg === "string" && sessionArg !== "" ? sessionArg : null),
+    ask: {
+      body,
+      toolChoice: echo,
+      tools: tools.value.echo,
+      names: tools.value.names,
+      truncation,
+      topLogprobs,
+      shownLogprobs,
+    },
   })
 }
 
@@ -80,7 +108,7 @@ function headerPriority(context: LowerContext): number | null {
 }
 
 /** Fields of a server that keeps state, or of one that shows its insides. */
-function unsupportedFault(body: ResponseBody): InvalidRequest | null {
+function unsupportedFault(body: ResponseBody, extensions: readonly ResponsesExtension[]): InvalidRequest | null {
   for (const name of ["prompt", "conversation", "previous_input_messages"] as const) {
     if ((body[name] ?? null) !== null) return invalid(name, `${name} is not supported by this server.`)
   }
@@ -96,10 +124,26 @@ function unsupportedFault(body: ResponseBody): InvalidRequest | null {
   if (body.spaces_between_special_tokens === false) {
     return invalid("spaces_between_special_tokens", "spaces_between_special_tokens cannot be false.")
   }
-  if ((body.top_logprobs ?? 0) !== 0) return invalid("top_logprobs", "logprobs of output text are not supported.")
-  const unknown = (body.include ?? []).find((each) => each !== "reasoning.encrypted_content")
+  const takesLogprobs = extensions.includes("logprobs")
+  if (!takesLogprobs && (body.top_logprobs ?? 0) !== 0) {
+    return invalid("top_logprobs", "logprobs of output text are not supported.")
+  }
+  const known = takesLogprobs ? [encryptedInclude, logprobsInclude] : [encryptedInclude]
+  const unknown = (body.include ?? []).find((each) => !known.includes(each))
   if (unknown !== undefined) return invalid("include", `include does not support '${unknown.slice(0, 64)}'.`)
   return null
+}
+
+/** What `include` may name: nothing is ever encrypted, so the first has no effect. */
+const encryptedInclude = "reasoning.encrypted_content"
+const logprobsInclude = "message.output_text.logprobs"
+
+function logprobsFault(body: ResponseBody, context: LowerContext): InvalidRequest | null {
+  const top = body.top_logprobs ?? 0
+  const { maxLogprobs } = context.config
+  if (top < 0) return invalid("top_logprobs", `top_logprobs must be at least 0, got ${top}.`)
+  if (maxLogprobs === -1 || top <= maxLogprobs) return null
+  return invalid("top_logprobs", `Requested top_logprobs of ${top}, which is greater than the allowed ${maxLogprobs}.`)
 }
 
 function valueFault(body: ResponseBody): InvalidRequest | null {
@@ -113,6 +157,13 @@ function valueFault(body: ResponseBody): InvalidRequest | null {
   }
   if (body.structured_outputs != null && body.text?.format != null) {
     return invalid("structured_outputs", "structured_outputs and text.format cannot both be given.")
+  }
+  const format = body.text?.format ?? null
+  if (format !== null && !["text", "json_object", "json_schema"].includes(String(format.type))) {
+    return invalid("text", "text.format.type must be text, json_object or json_schema.")
+  }
+  if (format?.type === "json_schema" && typeof format.name !== "string") {
+    return invalid("text", "text.format of type json_schema needs a name.")
   }
   const salt = body.cache_salt ?? ""
   // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is one of the characters that the rule names
@@ -148,45 +199,4 @@ function metadataFault(metadata: { readonly [key: string]: Json } | null): Inval
     }
   }
   return null
-}
-
-function lowerResponseTools(body: ResponseBody): Result<FunctionTool[], InvalidRequest> {
-  const lowered: FunctionTool[] = []
-  for (const [index, tool] of (body.tools ?? []).entries()) {
-    if (tool.type !== "function") {
-      return err(invalid("tools", `tools[${index}]: tools of type '${tool.type.slice(0, 64)}' are not supported.`))
-    }
-    if (tool.name == null || tool.name === "") return err(invalid("tools", `tools[${index}]: a function needs a name.`))
-    lowered.push({
-      name: tool.name,
-      description: tool.description ?? null,
-      parameters: tool.parameters ?? null,
-      strict: tool.strict ?? null,
-    })
-  }
-  return ok(lowered)
-}
-
-function lowerChoice(body: ResponseBody, tools: readonly FunctionTool[]): Result<ToolChoice, InvalidRequest> {
-  const choice = body.tool_choice ?? "auto"
-  const refuse = (message: string): Result<ToolChoice, InvalidRequest> => err(invalid("tool_choice", message))
-  if (typeof choice === "string") {
-    if (choice !== "none" && choice !== "auto" && choice !== "required") {
-      return refuse(`tool_choice must be none, auto, required or a function, got '${choice.slice(0, 64)}'.`)
-    }
-    if (tools.length > 0) return ok({ kind: choice })
-    return choice === "required" ? refuse("tool_choice 'required' needs tools.") : ok({ kind: "none" })
-  }
-  if (!isRecord(choice) || choice.type !== "function" || typeof choice.name !== "string") {
-    return refuse("tool_choice must be {type: 'function', name}.")
-  }
-  const { name } = choice
-  if (!tools.some((tool) => tool.name === name)) {
-    return refuse(`The function '${name.slice(0, 64)}' was not found in 'tools' parameter.`)
-  }
-  return ok({ kind: "named", name })
-}
-
-function echoChoice(choice: ToolChoice): Json {
-  return choice.kind === "named" ? { type: "function", name: choice.name } : choice.kind
 }

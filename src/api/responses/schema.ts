@@ -4,12 +4,18 @@ import { reasoningEffort } from "../conversation"
 import { samplingFields } from "../sampling"
 import { anyJson, int32, int64, jsonObject, optional } from "../schema"
 
-const tool = Type.Object({
+const toolFields = {
   type: Type.String(),
   name: optional(Type.String()),
   description: optional(Type.String()),
   parameters: optional(jsonObject),
   strict: optional(Type.Boolean()),
+  format: optional(jsonObject, "Of custom tools: {type: text}"),
+}
+
+const tool = Type.Object({
+  ...toolFields,
+  tools: optional(Type.Array(Type.Object(toolFields)), "Of a namespace: its functions"),
 })
 
 /** What a Responses body may hold; fields that are not named here are let through unread. */
