@@ -194,6 +194,7 @@ async function runConformance(): Promise<Counts> {
 
 /** Each file that lies in bench/ itself is a bench and knows `--check`: a small run with its answers checked. */
 async function runBenches(): Promise<Counts> {
+  if (!(await installed(vocab, "the vocabularies"))) return failed
   const benches = readdirSync(join(root, "bench"))
     .filter((name) => name.endsWith(".ts"))
     .sort()

@@ -1,0 +1,129 @@
+"""Python's tokenizers for bench/tokenize.ts and bench/detokenize.ts: reads a job, prints one JSON row a tokenizer.
+
+One call, one text, one thread. Times are the best of some rounds of at least 0.2 s each; ids are compared with ours.
+"""
+
+import base64
+import json
+import sys
+import time
+
+import fastokens
+import gigatoken
+import numpy
+import tiktoken
+import tiktoken_ext.openai_public as openai_public
+import tokenizers
+
+ROUND_SECONDS = 0.2
+ROUNDS = 5
+
+
+def ranks_of(path):
+    ranks = {}
+    for line in json.load(open(path, encoding="utf-8"))["bpe_ranks"].split("\n"):
+        _, offset, *tokens = line.split(" ")
+        for rank, token in enumerate(tokens, int(offset)):
+            ranks[base64.b64decode(token)] = rank
+    return ranks
+
+
+def tokenizers_of(name, path):
+    """Name, how it is opened, how it encodes and decodes."""
+    if name == "o200k_base":
+        openai_public.load_tiktoken_bpe = lambda *_, **__: ranks_of(path)
+        encoding = tiktoken.Encoding(**openai_public.o200k_base())
+        yield "tiktoken", lambda text: encoding.encode(text, allowed_special="all"), encoding.decode
+        giga = gigatoken.Tokenizer(encoding)
+        yield "gigatoken", giga.encode, lambda ids: giga.decode(ids).decode("utf-8", "replace")
+        return
+    hf = tokenizers.Tokenizer.from_file(path)
+    yield "tokenizers", lambda text: hf.encode(text, add_special_tokens=False).ids, (
+        lambda ids: hf.decode(ids, skip_special_tokens=False)
+    )
+    giga = gigatoken.Tokenizer(path)
+    yield "gigatoken", giga.encode, lambda ids: giga.decode(ids).decode("utf-8", "replace")
+    fast = fastokens.Tokenizer.from_file(path)
+    yield "fastokens", lambda text: fast.encode(text, add_special_tokens=False).ids, (
+        lambda ids: fast.decode(ids, skip_special_tokens=False)
+    )
+
+
+def seconds(run, inputs):
+    """Seconds for one input, the best of some rounds."""
+    best, at = float("inf"), 0
+    for _ in range(ROUNDS):
+        count, started = 0, time.perf_counter()
+        while True:
+            run(inputs[at])
+            at = (at + 1) % len(inputs)
+            count += 1
+            spent = time.perf_counter() - started
+            if spent >= ROUND_SECONDS:
+                break
+        best = min(best, spent / count)
+        if best > 1:
+            break
+    return best
+
+
+def encode_row(job, name, encode):
+    values = {}
+    for case in job["cases"]:
+        column, inputs = case["column"], job["stretches"][case["column"]]
+        if case.get("first"):
+            started = time.perf_counter()
+            encode(inputs[0])
+            values[column] = time.perf_counter() - started
+        else:
+            values[column] = seconds(encode, inputs)
+    worst = 0
+    for text in job["long"].values():
+        started = time.perf_counter()
+        encode(text)
+        worst = max(worst, time.perf_counter() - started)
+    values["worst"] = worst
+    same = all(
+        numpy.array_equal(numpy.asarray(encode(job["texts"][kind]), dtype=numpy.int64), numpy.asarray(ids))
+        for kind, ids in job["ids"][name].items()
+    )
+    return values, same
+
+
+def decode_row(job, name, title, decode, path):
+    values, same = {}, True
+    for case in job["cases"]:
+        ids = job["ids"][name].get(case["kind"])
+        if case["column"].startswith("stream"):
+            if title != "tokenizers":
+                continue
+            hf = tokenizers.Tokenizer.from_file(path)
+            stream = tokenizers.decoders.DecodeStream(skip_special_tokens=False)
+            some = ids[:20000]
+            started = time.perf_counter()
+            for id in some:
+                stream.step(hf, id)
+            values[case["column"]] = (time.perf_counter() - started) / len(some)
+            continue
+        values[case["column"]] = seconds(decode, [ids])
+        same = same and decode(ids) == job["texts"][case["kind"]]
+    return values, same
+
+
+def main():
+    job = json.load(open(sys.argv[1], encoding="utf-8"))
+    for name, path in job["vocabularies"].items():
+        for title, encode, decode in tokenizers_of(name, path):
+            try:
+                values, same = (
+                    encode_row(job, name, encode)
+                    if job["what"] == "encode"
+                    else decode_row(job, name, title, decode, path)
+                )
+            except Exception as cause:  # A peer that gives up is a row without numbers.
+                print(f"{name} {title}: {cause}", file=sys.stderr)
+                continue
+            print(json.dumps({"vocabulary": name, "name": f"py {title}", "values": values, "same": same}), flush=True)
+
+
+main()
