@@ -72,6 +72,8 @@ const windowBytesMax = 24 * 1024 * 1024
 const windowBytesUsual = 96 * 1024
 /** Ids below 2^20: more would not fit the entries of the caches and of the pair table. */
 const tokensMaxEver = 1 << 20
+/** Memory that a long piece may leave behind; beyond it the instance is made anew, since linear memory never shrinks. */
+const spareBytesMax = 16 * 1024 * 1024
 /** Up to here a loop copies faster than a fresh subarray. */
 const idsCopiedOneByOne = 48
 
@@ -86,6 +88,7 @@ interface Exports {
   classesAddress(): number
   fallbackAddress(): number
   buildVocabulary(): number
+  layMerges(): number
   mergesAddress(): number
   build(fromRanks: boolean, wholeWords: boolean, characters: boolean, unknown: number, fuses: boolean): number
   culpritIndex(): number
@@ -100,13 +103,42 @@ interface Exports {
   encodeEnds(family: number, bytes: number, final: boolean, base: number, idsMost: number): number
 }
 
+interface TableSizes {
+  readonly tokens: number
+  readonly tokenBytes: number
+  /** Two for each merge. */
+  readonly mergeWords: number
+  readonly classBytes: number
+  readonly longest: number
+}
+
+interface BuildRules {
+  readonly fromRanks: boolean
+  readonly wholeWords: boolean
+  readonly characters: boolean
+  readonly unknownId: number
+  readonly fuseUnknown: boolean
+}
+
+/** What tables are built from. */
+interface PackedTables {
+  readonly starts: Uint32Array
+  readonly bytes: Uint8Array
+  readonly classes: Uint8Array
+  readonly fallback: Int32Array
+}
+
 /**
  * Pre-tokenizer and BPE of one vocabulary in WebAssembly: the only file that touches its memory. Knows no added tokens,
  * no normalizer, no BOS: those are the caller's. One instance serves one thread; calls do not nest.
  */
 export class BpeCore {
-  private readonly wasm: Exports
+  private wasm: Exports
   private readonly family: number
+  private readonly sizes: TableSizes
+  private readonly rules: BuildRules
+  /** Bytes of linear memory with the usual window. */
+  private readonly usualBytes: number
   private windowBytes = 0
   private withEnds = false
   /** Views of the window; made again when it is laid anew, since memory may have grown. */
@@ -114,42 +146,39 @@ export class BpeCore {
   private ids: Uint32Array = new Uint32Array(0)
   private ends: Uint32Array = new Uint32Array(0)
 
-  private constructor(wasm: Exports, family: number) {
+  private constructor(wasm: Exports, family: number, sizes: TableSizes, rules: BuildRules) {
     this.wasm = wasm
     this.family = family
+    this.sizes = sizes
+    this.rules = rules
+    if (!this.layWindow(windowBytesUsual, false)) throw new Error("no memory for the first window")
+    this.usualBytes = this.memoryBytes()
   }
 
   /** Builds the tables. Fails when two ids have the same bytes or a merge's parts or result are no tokens. */
   static create(tables: BpeTables): Result<BpeCore, TokenizerUnusable> {
     const { starts, bytes, longest } = packTokens(tables.tokenBytes)
-    const tokenCount = starts.length - 1
-    if (tokenCount > tokensMaxEver) return unusable(`${tokenCount} tokens are more than ${tokensMaxEver}`)
-    // The imports are none, and the exports are what wasm/assembly/core.ts says.
-    const wasm = new WebAssembly.Instance(wasmModule()).exports as unknown as Exports
-    const classes = unicodeClasses()
+    const tokens = starts.length - 1
+    if (tokens > tokensMaxEver) return unusable(`${tokens} tokens are more than ${tokensMaxEver}`)
     const merges = tables.merges
-    const mergeCount = merges === null ? 0 : merges.length >> 1
-    if (!wasm.prepare(tokenCount, bytes.length, mergeCount, classes.length, longest)) return unusable("no memory")
-    new Uint32Array(wasm.memory.buffer, wasm.tokenStartsAddress(), starts.length).set(starts)
-    new Uint8Array(wasm.memory.buffer, wasm.tokenBytesAddress(), bytes.length).set(bytes)
-    new Uint8Array(wasm.memory.buffer, wasm.classesAddress(), classes.length).set(classes)
-    if (tables.byteFallback !== null) {
-      new Int32Array(wasm.memory.buffer, wasm.fallbackAddress(), 256).set(tables.byteFallback.subarray(0, 256))
+    const classes = unicodeClasses()
+    const sizes = {
+      tokens,
+      tokenBytes: bytes.length,
+      mergeWords: merges?.length ?? 0,
+      classBytes: classes.length,
+      longest,
     }
-    let outcome = wasm.buildVocabulary()
-    if (outcome === 0) {
-      if (merges !== null) {
-        const at = wasm.mergesAddress()
-        if (at === 0) return unusable("no memory")
-        new Uint32Array(wasm.memory.buffer, at, merges.length).set(merges)
-      }
-      const wholeWords = tables.ignoreMerges || merges === null
-      const characters = tables.byteFallback !== null
-      outcome = wasm.build(merges === null, wholeWords, characters, tables.unknownId, tables.fuseUnknown)
+    const rules = {
+      fromRanks: merges === null,
+      wholeWords: tables.ignoreMerges || merges === null,
+      characters: tables.byteFallback !== null,
+      unknownId: tables.unknownId,
+      fuseUnknown: tables.fuseUnknown,
     }
-    if (outcome !== 0) return unusable(buildFailure(outcome, wasm.culpritIndex()))
-    const core = new BpeCore(wasm, familyNumbers[tables.scanner])
-    return core.layWindow(windowBytesUsual, false) ? ok(core) : unusable("no memory")
+    const fallback = tables.byteFallback ?? new Int32Array(256)
+    const built = instance({ starts, bytes, classes, fallback }, merges ?? new Uint32Array(0), sizes, rules)
+    return built.ok ? ok(new BpeCore(built.value, familyNumbers[tables.scanner], sizes, rules)) : built
   }
 
   /**
@@ -257,7 +286,13 @@ export class BpeCore {
 
   /** Goes back to the usual window after a long piece. */
   private done(result: number): number {
-    if (this.windowBytes !== windowBytesUsual || this.withEnds) this.layWindow(windowBytesUsual, false)
+    if (this.windowBytes === windowBytesUsual && !this.withEnds) return result
+    if (this.memoryBytes() > this.usualBytes + spareBytesMax) {
+      const built = instance(tablesIn(this.wasm, this.sizes), mergesIn(this.wasm, this.sizes), this.sizes, this.rules)
+      // Without memory for a second one the large one stays.
+      if (built.ok) this.wasm = built.value
+    }
+    this.layWindow(windowBytesUsual, false)
     return result
   }
 
@@ -271,6 +306,49 @@ export class BpeCore {
     this.ends = withEnds ? new Uint32Array(buffer, this.wasm.endsAddress(), bytes) : new Uint32Array(0)
     return true
   }
+}
+
+/** A new instance with its tables built. */
+function instance(
+  from: PackedTables,
+  merges: Uint32Array,
+  sizes: TableSizes,
+  rules: BuildRules,
+): Result<Exports, TokenizerUnusable> {
+  // The imports are none, and the exports are what wasm/assembly/core.ts says.
+  const wasm = new WebAssembly.Instance(wasmModule()).exports as unknown as Exports
+  if (!wasm.prepare(sizes.tokens, sizes.tokenBytes, sizes.mergeWords >> 1, sizes.classBytes, sizes.longest)) {
+    return unusable("no memory for the tables")
+  }
+  const to = tablesIn(wasm, sizes)
+  to.starts.set(from.starts)
+  to.bytes.set(from.bytes)
+  to.classes.set(from.classes)
+  to.fallback.set(from.fallback.subarray(0, 256))
+  let outcome = wasm.buildVocabulary()
+  if (outcome === 0) {
+    if (!rules.fromRanks) {
+      if (wasm.layMerges() === 0) return unusable("no memory for the merges")
+      mergesIn(wasm, sizes).set(merges)
+    }
+    outcome = wasm.build(rules.fromRanks, rules.wholeWords, rules.characters, rules.unknownId, rules.fuseUnknown)
+  }
+  return outcome === 0 ? ok(wasm) : unusable(buildFailure(outcome, wasm.culpritIndex()))
+}
+
+/** Where an instance holds what its tables are built from; it stays there unchanged. */
+function tablesIn(wasm: Exports, sizes: TableSizes): PackedTables {
+  const { buffer } = wasm.memory
+  return {
+    starts: new Uint32Array(buffer, wasm.tokenStartsAddress(), sizes.tokens + 1),
+    bytes: new Uint8Array(buffer, wasm.tokenBytesAddress(), sizes.tokenBytes),
+    classes: new Uint8Array(buffer, wasm.classesAddress(), sizes.classBytes),
+    fallback: new Int32Array(buffer, wasm.fallbackAddress(), 256),
+  }
+}
+
+function mergesIn(wasm: Exports, sizes: TableSizes): Uint32Array {
+  return new Uint32Array(wasm.memory.buffer, wasm.mergesAddress(), sizes.mergeWords)
 }
 
 function idsLeft(tokensMax: number, written: number): number {

@@ -240,8 +240,8 @@ describe("merges in any order", () => {
   }
 
   /** Merges of three letters, every split of a token that is there, in an order that no training would give. */
-  function smallTables(random: () => number, byRank: boolean): SmallTables {
-    const tokens = ["a", "b", "c"]
+  function smallTables(random: () => number, byRank: boolean, letters: string): SmallTables {
+    const tokens = [...letters]
     for (let i = 0; i < 25; i++) {
       const joined = tokens[Math.floor(random() * tokens.length)]! + tokens[Math.floor(random() * tokens.length)]!
       if (!tokens.includes(joined) && joined.length < 12) tokens.push(joined)
@@ -264,8 +264,8 @@ describe("merges in any order", () => {
 
   test.each([false, true])("short and long pieces follow the rule (rank file: %p)", (byRank) => {
     const random = seededRandom(11)
-    for (let round = 0; round < 25; round++) {
-      const small = smallTables(random, byRank)
+    for (let round = 0; round < 12; round++) {
+      const small = smallTables(random, byRank, "abc")
       const core = created({
         scanner: "whole",
         tokenBytes: small.tokens.map((token) => utf8.encode(token)),
@@ -284,6 +284,44 @@ describe("merges in any order", () => {
         expect(Array.from(encoded(core, text)), text).toEqual(wanted)
       }
     }
+  })
+
+  test("segments of SentencePiece words are cut only where no merge crosses", () => {
+    const random = seededRandom(12)
+    for (let round = 0; round < 20; round++) {
+      const small = smallTables(random, false, "a▁é")
+      const core = created({
+        scanner: "whole",
+        tokenBytes: small.tokens.map((token) => utf8.encode(token)),
+        merges: Uint32Array.from(small.pairs.flat()),
+        ignoreMerges: false,
+        byteFallback: new Int32Array(256).fill(-1),
+        unknownId: -1,
+        fuseUnknown: false,
+      })
+      for (const length of [1, 2, 3, 7, 20, 50]) {
+        let text = ""
+        for (let i = 0; i < length; i++) text += "a▁é"[Math.floor(random() * 3)]!
+        const wanted = plainMerges(text, small)
+        expect(Array.from(encoded(core, text)), text).toEqual(wanted)
+        const count = core.encodeWithOffsets(text, out, ends, 0, Number.POSITIVE_INFINITY)
+        let end = 0
+        const wantedEnds = wanted.map((id) => (end += utf8.encode(small.tokens[id]!).length))
+        expect([Array.from(out.subarray(0, count)), Array.from(ends.subarray(0, count))]).toEqual([wanted, wantedEnds])
+      }
+    }
+  })
+})
+
+describe("memory", () => {
+  test("what a very long piece took is given back", () => {
+    const file = require("tiktoken/encoders/r50k_base.json") as RankFile
+    const core = created(rankTables(file, "gpt2"))
+    const before = core.memoryBytes()
+    const ids = encoded(core, "Just a few words, then")
+    encoded(core, "x".repeat(1_500_000))
+    expect(core.memoryBytes()).toBeLessThan(before * 1.5)
+    expect(encoded(core, "Just a few words, then")).toEqual(ids)
   })
 })
 

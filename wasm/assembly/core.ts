@@ -17,10 +17,10 @@ import {
   encodeQwen35,
   encodeTekken,
 } from "./blocks"
-import { CL100K, DEEPSEEK3, GPT2, O200K, pieceEnd, QWEN2, QWEN35, TEKKEN } from "./scan"
+import { BLANKS, CL100K, DEEPSEEK3, GPT2, O200K, pieceEnd, QWEN2, QWEN35, TEKKEN, WHOLE } from "./scan"
 import { clearSawEnd, sawEnd, setClassTable } from "./unicode"
-import { BUILT, buildMerges, buildMergesFromRanks, buildTokens, culprit, NONE } from "./vocabulary"
-import { clearCache, encodeUncached, encodeWithEnds, setWords } from "./words"
+import { BUILT, buildMerges, buildMergesFromRanks, buildTokens, culprit, markJoints, NONE, tokenOf } from "./vocabulary"
+import { clearCache, encodePiece, encodeWithEnds, setWords } from "./words"
 
 const NO_MEMORY: i32 = 1
 
@@ -51,11 +51,12 @@ export function prepare(tokenCount: u32, tokenBytes: u32, mergeCount: u32, class
   classesAt = reserve(<usize>classBytes)
   fallbackAt = reserve(1024)
   joinedMost = joinedBytes
-  // Merges go where tables will not: they are read once. See `build`.
   return startsAt != 0 && bytesAt != 0 && classesAt != 0 && fallbackAt != 0
 }
 
 let joinedMost: u32 = 0
+/** Segments that are one piece can be cut before `▁`. */
+let cutsAtBlanks: bool = false
 
 export function tokenStartsAddress(): usize {
   return startsAt
@@ -70,18 +71,18 @@ export function fallbackAddress(): usize {
   return fallbackAt
 }
 
-/** First half of building: bytes → id. Then the host writes the merges, if there are any, at `mergesAddress`. */
+/** First half of building: bytes → id. Then the host writes the merges, if there are any, behind `layMerges`. */
 export function buildVocabulary(): i32 {
   setClassTable(classesAt)
   return buildTokens(startsAt, bytesAt, tokens)
 }
 
-/**
- * Room for the merges. They stand where the host writes them until `build` has read them; the table made from them comes
- * behind, so this memory is lost. It is 8 bytes a merge.
- */
-export function mergesAddress(): usize {
+/** Room for the merges, 8 bytes each, before the host writes them. They stay, to build another instance from. */
+export function layMerges(): usize {
   mergesAt = reserve((<usize>merges << 3) + 16)
+  return mergesAt
+}
+export function mergesAddress(): usize {
   return mergesAt
 }
 
@@ -100,6 +101,10 @@ export function build(fromRanks: bool, wholeWords: bool, characters: bool, unkno
   if (!setUnits(characters ? fallbackAt : 0, unknownId, fuses, fromRanks ? tokens : merges) || !setWords(wholeWords) || !makeCharacters()) {
     return NO_MEMORY
   }
+  // A whole segment of a SentencePiece vocabulary falls into words, unless whole words are looked for in it.
+  const blank = memory.data<u8>([0xe2, 0x96, 0x81, 0, 0, 0, 0, 0])
+  cutsAtBlanks =
+    characters && !fromRanks && !wholeWords && tokenOf(blank, 3) != NONE && markJoints(mergesAt, merges, fallbackAt, unknownId)
   tablesEnd = mark()
   return BUILT
 }
@@ -176,12 +181,25 @@ export function encode(family: i32, bytes: u32, final: bool, most: u32): u32 {
       out = encodeDeepseek3(at, end, final, out, outEnd)
       break
     default:
-      // One piece, which must be there as a whole.
-      if (final && bytes > 0) out = encodeUncached(at, bytes, out)
-      reached = final ? end : at
-      return <u32>((out - idsAt) >> 2)
+      return encodePieces(cutsAtBlanks ? BLANKS : family, bytes, final, outEnd)
   }
   reached = blocksReached
+  return <u32>((out - idsAt) >> 2)
+}
+
+/** Without blocks: pieces by the scanner. */
+function encodePieces(family: i32, bytes: u32, final: bool, outEnd: usize): u32 {
+  const end = windowAt + bytes
+  let at = windowAt
+  let out = idsAt
+  while (at < end && out <= outEnd) {
+    clearSawEnd()
+    const next = family == BLANKS ? pieceEnd(BLANKS, at, end) : pieceEnd(WHOLE, at, end)
+    if (sawEnd && !final) break
+    out = encodePiece(at, <u32>(next - at), out)
+    at = next
+  }
+  reached = at
   return <u32>((out - idsAt) >> 2)
 }
 
@@ -193,7 +211,7 @@ export function encodeEnds(family: i32, bytes: u32, final: bool, base: u32, most
   let out = idsAt
   while (at < end && out <= outEnd) {
     clearSawEnd()
-    const next = pieceEnd(family, at, end)
+    const next = pieceEnd(family == WHOLE && cutsAtBlanks ? BLANKS : family, at, end)
     if (sawEnd && !final) break
     out = encodeWithEnds(at, <u32>(next - at), out, endsAt + (out - idsAt), base + <u32>(at - windowAt))
     at = next

@@ -2,6 +2,7 @@
  * The exact scanners: from the start of a piece to its end, one function per family of split patterns. A piece depends
  * on nothing before it, so any piece's start is a place to begin. They decide wherever the block scanner does not.
  */
+import { jointBefore } from "./vocabulary"
 import {
   classAt,
   codePointAt,
@@ -26,6 +27,8 @@ export const QWEN35: i32 = 4
 export const O200K: i32 = 5
 export const TEKKEN: i32 = 6
 export const DEEPSEEK3: i32 = 7
+/** Not a pattern: WHOLE, cut where no merge can cross. */
+export const BLANKS: i32 = 8
 
 /** The end of the piece that starts at `at` (before `end`), which is the end of the text or of what is known of it. */
 // @ts-ignore: decorator
@@ -46,8 +49,29 @@ export function pieceEnd(family: i32, at: usize, end: usize): usize {
       return cased(at, end, 1, false)
     case DEEPSEEK3:
       return deepseek3(at, end)
+    case BLANKS:
+      return nextBlank(at, end)
   }
   // Nothing but the whole text: its end must have been seen.
+  classAt(end, end)
+  return end
+}
+
+/** The next `▁` (E2 96 81) behind `at` that no merge joins to what stands before it. */
+function nextBlank(at: usize, end: usize): usize {
+  const lead = i8x16.splat(<i8>0xe2)
+  // Sixteen bytes at a time; what is read behind the text does not count.
+  for (let from = at + 1; from < end; from += 16) {
+    let found = <u32>i8x16.bitmask(i8x16.eq(v128.load(from), lead))
+    while (found != 0) {
+      const here = from + <usize>ctz(found)
+      found &= found - 1
+      if (here + 2 >= end) break
+      if (load<u8>(here, 1) == 0x96 && load<u8>(here, 2) == 0x81 && load<u8>(jointBefore + <usize>load<u8>(here - 1)) == 0) {
+        return here
+      }
+    }
+  }
   classAt(end, end)
   return end
 }

@@ -51,6 +51,36 @@ export let byteIds: usize = 0
 export let rightRanks: usize = 0
 export let leftRanks: usize = 0
 
+/** u8 by byte: 1 where a merge joins a token that ends in it to one that starts with `▁`; see `markJoints`. */
+export let jointBefore: usize = 0
+
+/** True when the token starts with `▁` (U+2581). */
+export function startsWithBlank(id: u32): bool {
+  return tokenLength(id) >= 3 && (load<u32>(tokenBytes + load<u32>(tokenStarts + (<usize>id << 2))) & 0xff_ffff) == 0x81_96e2
+}
+
+/**
+ * Finds out before which bytes a text can be cut in front of `▁`: where no merge has a token ending in that byte on its
+ * left and one starting with `▁` on its right, no merge will ever cross. False when tokens that stand for other bytes
+ * than their own (fallback bytes, the unknown token) take part in such merges.
+ */
+export function markJoints(merges: usize, count: u32, fallbackIds: usize, unknown: u32): bool {
+  jointBefore = reserve(256)
+  if (jointBefore == 0) return false
+  memory.fill(jointBefore, 0, 256)
+  for (let rank: u32 = 0; rank < count; rank++) {
+    const left = load<u32>(merges + (<usize>rank << 3))
+    if (!startsWithBlank(load<u32>(merges + (<usize>rank << 3), 4))) continue
+    if (left == unknown) return false
+    for (let byte: usize = 0; byte < 256; byte++) {
+      if (load<u32>(fallbackIds + (byte << 2)) == left) return false
+    }
+    const last = load<u8>(tokenBytes + load<u32>(tokenStarts + (<usize>left << 2), 4) - 1)
+    store<u8>(jointBefore + <usize>last, 1)
+  }
+  return true
+}
+
 /** The first `length` (1 … 8) of eight bytes. */
 // @ts-ignore: decorator
 @inline
