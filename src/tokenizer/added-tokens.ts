@@ -80,6 +80,17 @@ export class AddedTokens {
     node.token ??= token
   }
 
+  /** Hot (bench/tokenize.ts): false when the text holds no unit that a spelling starts with. */
+  mayBeIn(text: string): boolean {
+    const { indexedUnits, firstUnits } = this
+    if (this.roots.size > indexedUnits.length) {
+      for (let i = 0; i < text.length; i++) if (firstUnits[text.charCodeAt(i)] === 1) return true
+      return false
+    }
+    for (let k = 0; k < indexedUnits.length; k++) if (text.includes(indexedUnits[k]!)) return true
+    return false
+  }
+
   /**
    * Cuts `text`: calls `onText(start, end)` and `onToken(token, start, end)` in order; ranges are UTF-16 units and
    * cover the text. `mayBeSpecial` null: everywhere. Both return false to stop early.

@@ -7,8 +7,12 @@ import type { ClassTable } from "./regex-syntax"
 import type { SplitFailure } from "./split-regex"
 import { UnicodeForm } from "./unicode-form"
 
-/** Changes text before it is cut into pieces; null when it changes none. */
-export type Normalizer = (from: AlignedText) => Result<AlignedText, SplitFailure>
+/** Changes text before it is cut into pieces. */
+export interface Normalizer {
+  (from: AlignedText): Result<AlignedText, SplitFailure>
+  /** True when the text surely stays as it is. Absent: it takes as long to know as to do. */
+  readonly leaves?: (text: string) => boolean
+}
 
 /** Reads the `normalizer` of a tokenizer.json; null for none. */
 export function readNormalizer(value: unknown, classes: ClassTable): Result<Normalizer | null, Unsupported> {
@@ -23,7 +27,8 @@ export function readNormalizer(value: unknown, classes: ClassTable): Result<Norm
     case "NFKC":
     case "NFKD": {
       const form = new UnicodeForm(type)
-      return ok((from) => ok(form.normalize(from)))
+      const normalize = (from: AlignedText): Result<AlignedText, SplitFailure> => ok(form.normalize(from))
+      return ok(Object.assign(normalize, { leaves: (text: string) => form.leaves(text) }))
     }
     case "Replace": {
       const content = stringOf(shape?.content)

@@ -35,6 +35,8 @@ export class WasmTokenizer implements Tokenizer {
   /** A normalized added token is special, so who may be control must be known through the normalizer. */
   private readonly tracksControl: boolean
   private readonly specialIds: Set<number>
+  /** Nothing but an added token or a touchy character keeps a text from going to the core as it came. */
+  private readonly mayBePlain: boolean
   private readonly bytes: ByteTable | null
   private readonly sentencePiece: SentencePieceTable | null
   private readonly scratch = new Piece()
@@ -77,6 +79,9 @@ export class WasmTokenizer implements Tokenizer {
       (token) => normalizedText(parts.normalizer, token.content),
       classes,
     )
+    const { scanner, prefixBlank } = parts.preTokenizer
+    const mayLeaveText = parts.normalizer === null || parts.normalizer.leaves !== undefined
+    this.mayBePlain = scanner !== null && !prefixBlank && normalized.length === 0 && mayLeaveText
     this.tracksControl = parts.normalizer !== null && normalized.some((token) => token.special)
   }
 
@@ -203,7 +208,8 @@ export class WasmTokenizer implements Tokenizer {
     const adds = options.addSpecialTokens
     if (adds) this.put(before)
     const contentStart = this.count
-    this.cutRaw(wellFormed)
+    if (wantsOffsets || !this.isPlain(wellFormed)) this.cutRaw(wellFormed)
+    else if (wellFormed !== "") this.encodePieces(wellFormed, false)
     if (this.failure !== null) {
       this.release()
       return this.failure
@@ -238,6 +244,13 @@ export class WasmTokenizer implements Tokenizer {
     const ids = new Uint32Array(Math.max(length, 2 * this.ids.length))
     ids.set(this.ids.subarray(0, this.count))
     this.ids = ids
+  }
+
+  /** Hot (bench/tokenize.ts): the text can go to the core as it is. True for most texts, so it must cost little. */
+  private isPlain(text: string): boolean {
+    if (!this.mayBePlain || this.rawAdded.mayBeIn(text)) return false
+    const leaves = this.parts.normalizer?.leaves
+    return leaves === undefined || leaves(text)
   }
 
   /** Added tokens that are looked for in the text as it came; the rest goes on to the normalizer. */
@@ -302,7 +315,7 @@ export class WasmTokenizer implements Tokenizer {
     const { scanner, steps, prefixBlank } = this.parts.preTokenizer
     if (scanner !== null) {
       const text = prefixBlank && !segment.text.startsWith(" ") ? prefixed(segment, " ") : segment
-      return this.encodePieces(text, false)
+      return this.offsets === null ? this.encodePieces(text.text, false) : this.encodeAligned(text)
     }
     let pieces: AlignedText[] = [segment]
     for (const step of steps) {
@@ -310,20 +323,21 @@ export class WasmTokenizer implements Tokenizer {
       if (!next.ok) return this.fail(next.error.message)
       pieces = next.value
     }
-    for (const piece of pieces) if (!this.encodePieces(piece, true)) return false
+    for (const piece of pieces) {
+      if (!(this.offsets === null ? this.encodePieces(piece.text, true) : this.encodeAligned(piece))) return false
+    }
     return true
   }
 
-  private encodePieces(text: AlignedText, whole: boolean): boolean {
-    if (this.offsets !== null) return this.encodeAligned(text)
-    const { length } = text.text
+  private encodePieces(text: string, whole: boolean): boolean {
+    const { length } = text
     // Likely enough for any text; the core says when it is not, and then starts again.
     if (this.growsIds) this.reserve(this.count + (length > 0x8000 ? length >> 1 : length) + 16)
     for (;;) {
       const tokensMax = this.tokensMax - this.count
       const end = whole
-        ? this.core.encodePiece(text.text, this.ids, this.count, tokensMax)
-        : this.core.encode(text.text, this.ids, this.count, tokensMax)
+        ? this.core.encodePiece(text, this.ids, this.count, tokensMax)
+        : this.core.encode(text, this.ids, this.count, tokensMax)
       if (end >= 0) {
         this.count = end
         return this.count <= this.tokensMax
