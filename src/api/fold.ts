@@ -17,6 +17,15 @@ export interface PositionLogprobs {
   readonly rank: number
 }
 
+/** Where the text stood when a step with logprobs was over. */
+export interface StepMark {
+  /** Positions in `Fold.logprobs` so far. */
+  readonly positions: number
+  /** The last item's place in `Fold.items`, -1 before the first, and the UTF-16 units of its text so far. */
+  readonly item: number
+  readonly units: number
+}
+
 /**
  * Keeps what one choice was: its items, token ids and logprobs, and how it ended. The reply as one object is made from
  * this alone, and streams watch it, so that both say the same.
@@ -26,6 +35,8 @@ export class Fold implements ItemSink {
   /** Filled when the request wants steps. */
   readonly tokenIds: number[] = []
   readonly logprobs: PositionLogprobs[] = []
+  /** One for each step with logprobs. */
+  readonly marks: StepMark[] = []
   /** One entry for each prompt token but the first; null when not asked for. */
   prompt: PositionLogprobs[] | null = null
   outcome: Outcome | null = null
@@ -57,6 +68,12 @@ export class Fold implements ItemSink {
       this.tokenIds.push(tokenIds[i]!)
       if (logprobs !== null) this.logprobs.push(copyRow(logprobs, i - start))
     }
+    if (logprobs !== null) this.marks.push(this.mark())
+  }
+
+  /** Where the text stands now. */
+  mark(): StepMark {
+    return { positions: this.logprobs.length, item: this.items.length - 1, units: this.last?.text.length ?? 0 }
   }
 
   flush(): void {}

@@ -1,9 +1,13 @@
 import type { EngineError, FinishReason } from "../../ir/engine"
 import type { ChoiceUsage } from "../../ir/item-event"
 import type { Exchange } from "../endpoint"
-import type { Fold, FoldedItem } from "../fold"
+import type { Fold, FoldedItem, PositionLogprobs } from "../fold"
+import { chatLogprob, tokenName } from "../logprobs"
 import { choiceUsage, timingBody } from "../usage"
+import { customInput } from "./custom-input"
 import type { ResponseAsk } from "./lower"
+import { TextLogprobs } from "./text-logprobs"
+import { callName, type ToolName } from "./tools"
 
 /** Where a response stands. */
 export type ResponseStatus = "in_progress" | "completed" | "incomplete" | "cancelled" | "failed"
@@ -57,7 +61,7 @@ export function presentResponse(exchange: Exchange<ResponseAsk>, fold: Fold | nu
     prompt_cache_options: echoCacheOptions(body.prompt_cache_options ?? null),
     prompt_cache_retention:
       body.prompt_cache_retention === "in-memory" ? "in_memory" : (body.prompt_cache_retention ?? null),
-    output: fold === null ? [] : fold.items.map(presentItem),
+    output: fold === null ? [] : presentOutput(exchange, fold),
     parallel_tool_calls: body.parallel_tool_calls ?? true,
     temperature: sampling.temperature,
     top_p: sampling.topP,
@@ -82,10 +86,34 @@ function echoCacheOptions(options: object | null): object | null {
   return Object.fromEntries(Object.entries(options).filter(([name]) => name !== "prewarm"))
 }
 
+function presentOutput(exchange: Exchange<ResponseAsk>, fold: Fold): object[] {
+  const { names, shownLogprobs } = exchange.ask
+  if (shownLogprobs === null) return fold.items.map((item) => presentItem(item, names, null))
+  const logprobs = new TextLogprobs(fold, exchange.facts.tokenText)
+  logprobs.finish()
+  return fold.items.map((item) => presentItem(item, names, presentLogprobs(exchange, item, logprobs.of(item.index))))
+}
+
+/** Logprobs of an item's tokens, with bytes; null where none are shown. */
+export function presentLogprobs(
+  { ask, facts, config }: Exchange<ResponseAsk>,
+  item: FoldedItem,
+  positions: readonly PositionLogprobs[],
+): object[] | null {
+  const { shownLogprobs } = ask
+  if (shownLogprobs === null || item.kind !== "text") return null
+  const name = tokenName(facts.tokenText, config.returnTokensAsTokenIds)
+  return positions.map((position) => chatLogprob(position, shownLogprobs, name))
+}
+
 /** An output item. The same function makes `output_item.done` and the terminal output, so they are equal. */
-export function presentItem(item: FoldedItem): object {
+export function presentItem(
+  item: FoldedItem,
+  names: ReadonlyMap<string, ToolName>,
+  logprobs: readonly object[] | null,
+): object {
   const status = item.isOpen ? "in_progress" : item.cut ? "incomplete" : "completed"
-  const id = itemId(item)
+  const id = itemId(item, names)
   switch (item.kind) {
     case "reasoning":
       return {
@@ -102,18 +130,27 @@ export function presentItem(item: FoldedItem): object {
         id,
         role: "assistant",
         status,
-        content: [{ type: "output_text", text: item.text, annotations: [], logprobs: null }],
+        content: [{ type: "output_text", text: item.text, annotations: [], logprobs }],
       }
-    case "call":
-      return { type: "function_call", id, call_id: item.callId, name: item.name, arguments: item.text, status }
+    case "call": {
+      const { kind, name, namespace } = callName(names, item.name)
+      const called =
+        kind === "custom"
+          ? { type: "custom_tool_call", id, call_id: item.callId, name, input: customInput(item.text), status }
+          : { type: "function_call", id, call_id: item.callId, name, arguments: item.text, status }
+      return namespace === null ? called : { ...called, namespace }
+    }
   }
 }
 
-const idPrefixes = { reasoning: "rs_", text: "msg_", call: "fc_" } as const
-
 /** The item's id with its kind's prefix. */
-export function itemId(item: { readonly kind: FoldedItem["kind"]; readonly id: string }): string {
-  return idPrefixes[item.kind] + item.id
+export function itemId(
+  { kind, id, name }: Pick<FoldedItem, "kind" | "id" | "name">,
+  names: ReadonlyMap<string, ToolName>,
+): string {
+  if (kind === "reasoning") return `rs_${id}`
+  if (kind === "text") return `msg_${id}`
+  return `${callName(names, name).kind === "custom" ? "ctc_" : "fc_"}${id}`
 }
 
 function responseUsage(usage: ChoiceUsage): object {

@@ -1,13 +1,15 @@
 import type { EngineError, LogprobRows } from "../../ir/engine"
 import type { ChoiceUsage, ItemOpening, ItemSink, Outcome } from "../../ir/item-event"
 import type { Exchange, StreamView } from "../endpoint"
-import type { Fold } from "../fold"
+import type { Fold, FoldedItem } from "../fold"
 import { jsonLine, jsonString } from "../frames"
+import { type EventWriter, ItemEvents } from "./item-events"
 import type { ResponseAsk } from "./lower"
-import { itemId, presentItem, presentResponse } from "./present"
+import { presentLogprobs, presentResponse } from "./present"
+import { TextLogprobs } from "./text-logprobs"
 
 /** The Responses stream: one event each for what happens to the response, its items and their text (RESPONSES 10). */
-export class ResponseStream implements StreamView {
+export class ResponseStream implements StreamView, EventWriter {
   private readonly exchange: Exchange<ResponseAsk>
   private readonly write: (frame: string) => void
   private sequenceNumber = 0
@@ -24,7 +26,11 @@ export class ResponseStream implements StreamView {
   }
 
   choice(_index: number, fold: Fold): ItemSink {
-    return new ResponseItems(this, fold)
+    const { ask } = this.exchange
+    const events = new ItemEvents(this, ask)
+    return ask.shownLogprobs === null
+      ? new ResponseItems(this, fold, events)
+      : new LogprobItems(this, fold, events, this.exchange)
   }
 
   /** The terminal event was written by `done` or `fail`; there is no `[DONE]`. */
@@ -35,14 +41,16 @@ export class ResponseStream implements StreamView {
     this.write(`event: ${type}\ndata: ${jsonLine({ type, sequence_number: this.take(), ...fields })}\n\n`)
   }
 
-  /** Hot (bench/fold.ts): a delta event whose text up to the delta is `head`, made when the item opened. */
+  /** Hot (bench/fold.ts). */
   deltaEvent(head: string, text: string, tail: string): void {
     this.write(`${head}${jsonString(text)}${tail}${this.take()}}\n\n`)
   }
 
   /** The last event, with the whole response. */
-  terminal(type: string, fold: Fold): void {
-    this.event(type, { response: presentResponse(this.exchange, fold) })
+  terminal(fold: Fold): void {
+    const { outcome } = fold
+    const ending = outcome === null ? "failed" : outcome.finish === "length" ? "incomplete" : "completed"
+    this.event(`response.${ending}`, { response: presentResponse(this.exchange, fold) })
   }
 
   private take(): number {
@@ -52,16 +60,16 @@ export class ResponseStream implements StreamView {
   }
 }
 
-/** The items of the one choice. */
+/** The items of the one choice, each event written as it happens. */
 class ResponseItems implements ItemSink {
   private readonly stream: ResponseStream
   private readonly fold: Fold
-  private deltaHead = ""
-  private deltaTail = ""
+  private readonly events: ItemEvents
 
-  constructor(stream: ResponseStream, fold: Fold) {
+  constructor(stream: ResponseStream, fold: Fold, events: ItemEvents) {
     this.stream = stream
     this.fold = fold
+    this.events = events
   }
 
   promptLogprobs(rows: LogprobRows): void {
@@ -70,44 +78,18 @@ class ResponseItems implements ItemSink {
 
   open(item: ItemOpening): void {
     this.fold.open(item)
-    const at = { item_id: itemId(item), output_index: item.index }
-    this.stream.event("response.output_item.added", { output_index: item.index, item: openedItem(item) })
-    if (item.kind !== "call") {
-      const part =
-        item.kind === "reasoning"
-          ? { type: "reasoning_text", text: "" }
-          : { type: "output_text", text: "", annotations: [], logprobs: [] }
-      this.stream.event("response.content_part.added", { ...at, content_index: 0, part })
-    }
-    const type = deltaTypes[item.kind]
-    const place = item.kind === "call" ? at : { ...at, content_index: 0 }
-    this.deltaHead = `event: ${type}\ndata: ${jsonLine({ type, ...place }).slice(0, -1)},"delta":`
-    this.deltaTail = item.kind === "text" ? ',"logprobs":[],"sequence_number":' : ',"sequence_number":'
+    this.events.open(item)
   }
 
   /** Hot (bench/fold.ts). */
   delta(text: string): void {
     this.fold.delta(text)
-    this.stream.deltaEvent(this.deltaHead, text, this.deltaTail)
+    this.events.delta(text)
   }
 
   close(cut: boolean): void {
     this.fold.close(cut)
-    const item = this.fold.current
-    const { text } = item
-    const at = { item_id: itemId(item), output_index: item.index }
-    const place = { ...at, content_index: 0 }
-    if (item.kind === "call") {
-      this.stream.event("response.function_call_arguments.done", { ...at, name: item.name, arguments: text })
-    } else if (item.kind === "reasoning") {
-      this.stream.event("response.reasoning_text.done", { ...place, text })
-      this.stream.event("response.content_part.done", { ...place, part: { type: "reasoning_text", text } })
-    } else {
-      this.stream.event("response.output_text.done", { ...place, text, logprobs: [] })
-      const part = { type: "output_text", text, annotations: [], logprobs: null }
-      this.stream.event("response.content_part.done", { ...place, part })
-    }
-    this.stream.event("response.output_item.done", { output_index: item.index, item: presentItem(item) })
+    this.events.close(this.fold.current, null)
   }
 
   step(tokenIds: Uint32Array, start: number, end: number, logprobs: LogprobRows | null): void {
@@ -118,31 +100,94 @@ class ResponseItems implements ItemSink {
 
   done(outcome: Outcome): void {
     this.fold.done(outcome)
-    this.stream.terminal(outcome.finish === "length" ? "response.incomplete" : "response.completed", this.fold)
+    this.stream.terminal(this.fold)
   }
 
   fail(error: EngineError, usage: ChoiceUsage | null): void {
     this.fold.fail(error, usage)
-    this.stream.terminal("response.failed", this.fold)
+    this.stream.terminal(this.fold)
   }
 }
 
-const deltaTypes = {
-  reasoning: "response.reasoning_text.delta",
-  text: "response.output_text.delta",
-  call: "response.function_call_arguments.delta",
-} as const
+/** What happened since the last flush; a run of deltas is one. */
+interface Happened {
+  readonly what: "open" | "delta" | "close"
+  readonly item: FoldedItem
+  text: string
+}
 
-/** An item as it is announced: no content yet. */
-function openedItem(item: ItemOpening): object {
-  const id = itemId(item)
-  const status = "in_progress"
-  switch (item.kind) {
-    case "reasoning":
-      return { type: "reasoning", id, summary: [], content: [], encrypted_content: null, status }
-    case "text":
-      return { type: "message", id, role: "assistant", status, content: [] }
-    case "call":
-      return { type: "function_call", id, call_id: item.callId, name: item.name, arguments: "", status }
+/**
+ * The same with logprobs. A step's tokens are known only after its items, so events wait until the step is over and
+ * leave with the logprobs of their tokens.
+ */
+class LogprobItems implements ItemSink {
+  private readonly stream: ResponseStream
+  private readonly fold: Fold
+  private readonly events: ItemEvents
+  private readonly exchange: Exchange<ResponseAsk>
+  private readonly logprobs: TextLogprobs
+  private happened: Happened[] = []
+
+  constructor(stream: ResponseStream, fold: Fold, events: ItemEvents, exchange: Exchange<ResponseAsk>) {
+    this.stream = stream
+    this.fold = fold
+    this.events = events
+    this.exchange = exchange
+    this.logprobs = new TextLogprobs(fold, exchange.facts.tokenText)
+  }
+
+  promptLogprobs(rows: LogprobRows): void {
+    this.fold.promptLogprobs(rows)
+  }
+
+  open(item: ItemOpening): void {
+    this.fold.open(item)
+    this.happened.push({ what: "open", item: this.fold.current, text: "" })
+  }
+
+  delta(text: string): void {
+    this.fold.delta(text)
+    const last = this.happened.at(-1)
+    if (last?.what === "delta") last.text += text
+    else this.happened.push({ what: "delta", item: this.fold.current, text })
+  }
+
+  close(cut: boolean): void {
+    this.fold.close(cut)
+    this.happened.push({ what: "close", item: this.fold.current, text: "" })
+  }
+
+  step(tokenIds: Uint32Array, start: number, end: number, logprobs: LogprobRows | null): void {
+    this.fold.step(tokenIds, start, end, logprobs)
+  }
+
+  flush(): void {
+    this.logprobs.advance()
+    this.tell()
+  }
+
+  done(outcome: Outcome): void {
+    this.fold.done(outcome)
+    this.logprobs.finish()
+    this.tell()
+    this.stream.terminal(this.fold)
+  }
+
+  fail(error: EngineError, usage: ChoiceUsage | null): void {
+    this.fold.fail(error, usage)
+    this.logprobs.finish()
+    this.tell()
+    this.stream.terminal(this.fold)
+  }
+
+  private tell(): void {
+    const { happened, exchange } = this
+    this.happened = []
+    for (const { what, item, text } of happened) {
+      if (what === "open") this.events.open(item)
+      else if (what === "close") this.events.close(item, presentLogprobs(exchange, item, this.logprobs.of(item.index)))
+      else if (item.kind !== "text") this.events.delta(text)
+      else this.events.textDelta(text, presentLogprobs(exchange, item, this.logprobs.take(item.index)) ?? [])
+    }
   }
 }
