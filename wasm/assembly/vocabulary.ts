@@ -94,7 +94,8 @@ function hashShort(bytes: u64, length: u32): u64 {
   return (bytes ^ <u64>length) * MIX
 }
 
-function hashLong(at: usize, length: u32): u64 {
+/** Of more than 8 bytes. */
+export function hashLong(at: usize, length: u32): u64 {
   let hash: u64 = <u64>length * MIX
   let i: u32 = 0
   for (; i + 8 <= length; i += 8) {
@@ -106,7 +107,8 @@ function hashLong(at: usize, length: u32): u64 {
   return hash ^ (hash >> 29)
 }
 
-function sameBytes(a: usize, b: usize, length: u32): bool {
+/** For more than 8 bytes. */
+export function sameBytes(a: usize, b: usize, length: u32): bool {
   let i: u32 = 0
   for (; i + 8 <= length; i += 8) if (load<u64>(a + i) != load<u64>(b + i)) return false
   return load<u64>(a + length - 8) == load<u64>(b + length - 8)

@@ -2,13 +2,13 @@
  * From a piece's bytes to ids: a cache of words met before, then the vocabulary's own whole words, then merges.
  *
  * The caches have a fixed size. A bucket of the first holds four words of up to 7 bytes, one of the second two of up to
- * 15, where a new word takes the first place and pushes the others on; the third holds one piece of up to 63 bytes a
- * bucket. So a hostile text can only empty them: later texts then run as they did cold. What counts for texts with many
+ * 15, where a new word takes the first place and pushes the others on; the third two pieces of up to 63 bytes, the last
+ * one piece of up to 255. So a hostile text can only empty them: later texts then run as they did cold. What counts for texts with many
  * different words is how few cache lines of the processor they touch: hence a dense table for the short ones.
  */
 import { reserve } from "./memory"
 import { mergePiece } from "./merge"
-import { firstBytes, NONE, tokenCount, tokenOf } from "./vocabulary"
+import { firstBytes, hashLong, NONE, sameBytes, tokenCount, tokenOf } from "./vocabulary"
 
 const MIX_A: u64 = 0x9e37_79b9_7f4a_7c15
 const MIX_B: u64 = 0xc2b2_ae3d_27d4_eb4f
@@ -19,19 +19,26 @@ const SHORT_BYTES_MAX: u32 = 7
 const SHORT_IDS_MAX: u32 = 3
 
 /** Two entries of 32 bytes: { bytes 0-7, bytes 8-14 and length, ids 0-2 and count, ids 3-5 }. */
-const BUCKET_BITS: u64 = 14
+const BUCKET_BITS: u64 = 15
 const WORD_BYTES_MAX: u32 = 15
 /** An id in a packed word has 20 bits, three to a word; the count of ids stands above them. */
 const ID_BITS: u64 = 20
 const ID_MASK: u32 = 0xf_ffff
 const WORD_IDS_MAX: u32 = 6
 
-/** Entries of 128 bytes: { 64 bytes of text, zeros behind; count | length << 8 u32; up to 15 ids u32 }. */
+/** Two entries of 128 bytes: { 64 bytes of text, zeros behind; count | length << 8 u32; up to 15 ids u32 }. */
 const LONG_BITS: u64 = 14
+const LONG_ENTRY: usize = 128
 const LONG_BYTES_MAX: u32 = 63
 const LONG_IDS_MAX: u32 = 15
 
+/** Entries of 512 bytes: { count | length << 16 u32; up to 63 ids u32; 256 bytes of text }. */
+const HUGE_BITS: u64 = 11
+const HUGE_BYTES_MAX: u32 = 255
+const HUGE_IDS_MAX: u32 = 63
+
 let shorts: usize = 0
+let huges: usize = 0
 let words: usize = 0
 let longs: usize = 0
 /** u64 pairs by length: which of the first and the second eight bytes belong to a word. */
@@ -50,11 +57,12 @@ export function setWords(wholeWords: bool): bool {
   takesWholeWords = wholeWords
   shorts = reserve(<usize>(<u64>64 << SHORT_BITS))
   words = reserve(<usize>(<u64>64 << BUCKET_BITS))
-  longs = reserve(<usize>(<u64>128 << LONG_BITS))
+  longs = reserve(<usize>(<u64>256 << LONG_BITS))
+  huges = reserve(<usize>(<u64>512 << HUGE_BITS))
   lengthMasks = reserve(256)
   longMasks = reserve(128)
   selfMade = reserve(<usize>tokenCount)
-  if (shorts == 0 || words == 0 || longs == 0 || lengthMasks == 0 || longMasks == 0 || selfMade == 0) return false
+  if (shorts == 0 || words == 0 || longs == 0 || huges == 0 || lengthMasks == 0 || longMasks == 0 || selfMade == 0) return false
   clearCache()
   memory.fill(selfMade, UNTRIED, <usize>tokenCount)
   memory.fill(longMasks, 0xff, 64)
@@ -71,7 +79,8 @@ export function setWords(wholeWords: bool): bool {
 export function clearCache(): void {
   memory.fill(shorts, 0, <usize>(<u64>64 << SHORT_BITS))
   memory.fill(words, 0, <usize>(<u64>64 << BUCKET_BITS))
-  memory.fill(longs, 0, <usize>(<u64>128 << LONG_BITS))
+  memory.fill(longs, 0, <usize>(<u64>256 << LONG_BITS))
+  memory.fill(huges, 0, <usize>(<u64>512 << HUGE_BITS))
 }
 
 /**
@@ -162,7 +171,7 @@ function encodeNew(at: usize, length: u32, low: u64, high: u64, bucket: usize, o
 
 /** Pieces that are no short words: white space, rules, long identifiers, text without blanks. */
 function encodeLong(at: usize, length: u32, out: usize): usize {
-  if (length > LONG_BYTES_MAX) return encodeUncached(at, length, out)
+  if (length > LONG_BYTES_MAX) return encodeHuge(at, length, out)
   const masks = longMasks + 64 - length
   const a = v128.and(v128.load(at), v128.load(masks))
   const b = v128.and(v128.load(at, 16), v128.load(masks, 16))
@@ -174,30 +183,60 @@ function encodeLong(at: usize, length: u32, out: usize): usize {
   hash ^= (i64x2.extract_lane(a, 1) * MIX_B) ^ ((i64x2.extract_lane(b, 1) ^ length) * MIX_A)
   hash ^= (i64x2.extract_lane(c, 1) ^ (i64x2.extract_lane(d, 1) << 7)) * (MIX_B ^ 0x55_5500)
   hash *= MIX_A
-  const entry = longs + (<usize>(<u64>hash >> (64 - LONG_BITS)) << 7)
-  const differs = v128.or(
-    v128.or(v128.xor(a, v128.load(entry)), v128.xor(b, v128.load(entry, 16))),
-    v128.or(v128.xor(c, v128.load(entry, 32)), v128.xor(d, v128.load(entry, 48))),
-  )
-  const head = load<u32>(entry, 64)
-  if (head >> 8 == length && !v128.any_true(differs)) {
-    const count = <usize>(head & 0xff)
-    let i: usize = 0
-    do {
-      store<u32>(out + i, load<u32>(entry + i, 68))
-      i += 4
-    } while (i < count << 2)
-    return out + i
+  const bucket = longs + (<usize>(<u64>hash >> (64 - LONG_BITS)) << 8)
+  let entry = bucket
+  while (true) {
+    const differs = v128.or(
+      v128.or(v128.xor(a, v128.load(entry)), v128.xor(b, v128.load(entry, 16))),
+      v128.or(v128.xor(c, v128.load(entry, 32)), v128.xor(d, v128.load(entry, 48))),
+    )
+    const head = load<u32>(entry, 64)
+    if (head >> 8 == length && !v128.any_true(differs)) {
+      const count = <usize>(head & 0xff)
+      let i: usize = 0
+      do {
+        store<u32>(out + i, load<u32>(entry + i, 68))
+        i += 4
+      } while (i < count << 2)
+      return out + i
+    }
+    if (entry != bucket) break
+    entry += LONG_ENTRY
   }
+  memory.copy(bucket + LONG_ENTRY, bucket, LONG_ENTRY)
+  entry = bucket
   const end = encodeUncached(at, length, out)
   const count = <u32>((end - out) >> 2)
-  if (count == 0 || count > LONG_IDS_MAX) return end
+  if (count == 0 || count > LONG_IDS_MAX) {
+    // The second place keeps what stood in the first.
+    store<u32>(entry, 0, 64)
+    return end
+  }
   v128.store(entry, a)
   v128.store(entry, b, 16)
   v128.store(entry, c, 32)
   v128.store(entry, d, 48)
   store<u32>(entry, count | (length << 8), 64)
   memory.copy(entry + 68, out, end - out)
+  return end
+}
+
+/** Sentences of text without blanks, most of all. */
+function encodeHuge(at: usize, length: u32, out: usize): usize {
+  if (length > HUGE_BYTES_MAX) return encodeUncached(at, length, out)
+  const entry = huges + (<usize>((hashLong(at, length) * MIX_B) >> (64 - HUGE_BITS)) << 9)
+  const head = load<u32>(entry)
+  if (head >> 16 == length && sameBytes(entry + 256, at, length)) {
+    const bytes = <usize>(head & 0xffff) << 2
+    memory.copy(out, entry + 4, bytes)
+    return out + bytes
+  }
+  const end = encodeUncached(at, length, out)
+  const count = <u32>((end - out) >> 2)
+  if (count == 0 || count > HUGE_IDS_MAX) return end
+  memory.copy(entry + 256, at, length)
+  memory.copy(entry + 4, out, end - out)
+  store<u32>(entry, count | (length << 16))
   return end
 }
 
