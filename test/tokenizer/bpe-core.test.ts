@@ -313,6 +313,30 @@ describe("merges in any order", () => {
   })
 })
 
+describe("the block scanner against the exact one", () => {
+  const file = require("tiktoken/encoders/r50k_base.json") as RankFile
+  const families: readonly ScannerFamily[] = ["gpt2", "cl100k", "qwen2", "qwen35", "o200k", "tekken", "deepseek3"]
+
+  // Offsets come from the exact scanner and no cache, so the ids must be the same by both roads.
+  test.each(families)("%s: same ids at every offset of a block and across windows", (scanner) => {
+    const core = created(rankTables(file, scanner))
+    const exact = new Uint32Array(out.length)
+    const random = seededRandom(21)
+    const check = (text: string): void => {
+      const ids = encoded(core, text)
+      const count = core.encodeWithOffsets(text, exact, ends, 0, Number.POSITIVE_INFINITY)
+      expectSame(ids, exact.subarray(0, count), text)
+      expect(count === 0 ? 0 : ends[count - 1]).toBe(utf8.encode(text).length)
+    }
+    for (let offset = 0; offset < 70; offset++) {
+      for (let round = 0; round < 12; round++) check("x".repeat(offset) + randomText(random))
+    }
+    let long = ""
+    while (long.length < 250_000) long += randomText(random)
+    check(long)
+  })
+})
+
 describe("memory", () => {
   test("what a very long piece took is given back", () => {
     const file = require("tiktoken/encoders/r50k_base.json") as RankFile
