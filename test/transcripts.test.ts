@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { qwen3Profile } from "./support/qwen3-model"
+import { checkResponseStream } from "./support/response-grammar"
 import { readEvents } from "./support/sent-events"
 import { type Reply, startTestServer, type TestServer } from "./support/test-server"
 import { foldChat, foldCompletion, foldResponse, normalized } from "./support/transcript-shape"
@@ -149,7 +150,9 @@ function answerOf({ request }: Transcript, reply: Reply): Answer {
   if (reply.headers.get("content-type")?.startsWith("text/event-stream") !== true) {
     return { status: reply.status, body: normalized(reply.json ?? reply.text) }
   }
-  const events = readEvents(reply.text).map(({ event, data, json }) => ({ event, data: json ?? data }))
+  const sent = readEvents(reply.text)
+  if (request.path === "/v1/responses") checkResponseStream(sent)
+  const events = sent.map(({ event, data, json }) => ({ event, data: json ?? data }))
   return { status: reply.status, stream: normalized(folded(request.path, events)) }
 }
 

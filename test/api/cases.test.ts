@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
+import { checkResponseStream } from "../support/response-grammar"
 import type { SentEvent } from "../support/sent-events"
 import { readEvents } from "../support/sent-events"
 import { type Reply, startTestServer, type TestServer } from "../support/test-server"
@@ -155,7 +156,9 @@ else
       const body = { ...request, ...limited, ...(await scriptOf(input.engine_output, stepTokens)) }
       const reply = await server.post(input.path, body, headers)
       const isStream = reply.headers.get("content-type")?.startsWith("text/event-stream") === true
-      return { reply, events: isStream ? readEvents(reply.text) : [] }
+      const events = isStream ? readEvents(reply.text) : []
+      if (isStream && input.path === "/v1/responses") checkResponseStream(events)
+      return { reply, events }
     }
 
     for (const each of cases) {

@@ -1,4 +1,5 @@
 import { expect } from "bun:test"
+import { checkResponseStream } from "../support/response-grammar"
 import type { SentEvent } from "../support/sent-events"
 import { type EndpointDriver, endpointContract } from "./contract"
 
@@ -107,17 +108,8 @@ const responses: EndpointDriver = {
   usageExtra: {},
   readWhole: readResponse,
   readStream: (events) => readResponse(events.at(-1)!.json.response),
-  checkGrammar: (events) => {
-    expect(events.map((each) => each.json.sequence_number)).toEqual(events.map((_, index) => index))
-    expect(events.map((each) => each.json.type)).toEqual(events.map((each) => each.event))
-    expect(events.slice(0, 2).map((each) => each.event)).toEqual(["response.created", "response.in_progress"])
-    const done = events.filter((each) => each.event === "response.output_item.done").map((each) => each.json.item)
-    expect(events.at(-1)!.json.response.output).toEqual(done)
-  },
-  endsInFailure: (events) => {
-    const last = events.at(-1)!
-    return last.event === "response.failed" && last.json.response.error.code === "server_error"
-  },
+  checkGrammar: checkResponseStream,
+  endsInFailure: (events) => checkResponseStream(events).ending === "failed",
 }
 
 endpointContract("chat", chat)

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { checkResponseStream } from "../support/response-grammar"
+import type { SentEvent } from "../support/sent-events"
 import { startTestServer, type TestServer } from "../support/test-server"
 
 let server: TestServer
@@ -8,6 +10,14 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 
 const path = "/v1/responses"
+
+/** All events of a stream, which keep to the grammar. */
+async function eventsOf(request: object): Promise<SentEvent[]> {
+  const events = await server.events(path, request)
+  checkResponseStream(events)
+  return events
+}
+
 const call = '<tool_call>\n{"name": "look", "arguments": {"at": "sky"}}\n</tool_call>'
 const tools = [{ type: "function", name: "look", parameters: { type: "object" } }]
 
@@ -17,7 +27,7 @@ function body(text: string, extra: object = {}, xargs: object = {}) {
 
 /** Events without what is random, as `type` or `type: delta`. */
 async function outline(request: object): Promise<string[]> {
-  const events = await server.events(path, request)
+  const events = await eventsOf(request)
   return events.map(({ event, json }) => {
     const name = event.replace("response.", "")
     return json.delta === undefined ? name : `${name}: ${json.delta}`
@@ -120,7 +130,7 @@ describe("a response", () => {
   })
 
   test("is cancelled when the engine aborts", async () => {
-    const events = await server.events(path, body("x", {}, { sim_finish: "abort" }))
+    const events = await eventsOf(body("x", {}, { sim_finish: "abort" }))
     expect([events.at(-1)!.event, events.at(-1)!.json.response.status]).toEqual(["response.completed", "cancelled"])
   })
 
@@ -166,14 +176,14 @@ describe("a response stream", () => {
   })
 
   test("hides reasoning without a trace", async () => {
-    const events = await server.events(path, body("<think>\nhm\n</think>\n\nText", { include_reasoning: false }))
+    const events = await eventsOf(body("<think>\nhm\n</think>\n\nText", { include_reasoning: false }))
     expect(events.filter((each) => each.event.includes("reasoning"))).toEqual([])
     expect(events.find((each) => each.event === "response.output_item.added")!.json.output_index).toBe(0)
   })
 
   test("ends a call without arguments as one", async () => {
     const text = '<tool_call>\n{"name": "look", "arguments": {}}\n</tool_call>'
-    const events = await server.events(path, body(text, { tools }))
+    const events = await eventsOf(body(text, { tools }))
     const done = events.find((each) => each.event === "response.function_call_arguments.done")!.json
     expect([done.name, done.arguments]).toEqual(["look", "{}"])
   })
@@ -185,7 +195,7 @@ describe("a response stream", () => {
       [call, 8],
     ] as const) {
       const xargs = { sim_error: "disconnect", sim_fail_after_tokens: tokens }
-      const events = await server.events(path, body(text, { tools }, xargs))
+      const events = await eventsOf(body(text, { tools }, xargs))
       const done = events.filter((each) => each.event === "response.output_item.done")
       const { response } = events.at(-1)!.json
       expect([done.length, events.at(-1)!.event, response.status]).toEqual([1, "response.failed", "failed"])
@@ -196,7 +206,7 @@ describe("a response stream", () => {
   })
 
   test("whose engine failed with counts tells them", async () => {
-    const events = await server.events(path, body("one two", {}, { sim_finish: "error" }))
+    const events = await eventsOf(body("one two", {}, { sim_finish: "error" }))
     expect(events.at(-1)!.json.response.usage).toMatchObject({ output_tokens: 2 })
   })
 })
