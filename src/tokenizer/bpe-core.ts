@@ -5,11 +5,13 @@ import { wasmModule } from "./wasm-module"
 /**
  * How a text is cut into pieces before merges. One name for each distinct split pattern (patterns: wasm/assembly/scan.ts):
  * `whole` = no cut; `cl100k` is Llama 3's too; `tekken` is o200k without contractions and with single digits;
- * `deepseek3` cuts in three steps.
+ * `deepseek3` cuts in three steps; `gpt2_digits` cuts out each digit (the `Digits` pre-tokenizer) before GPT-2's pattern,
+ * as SmolLM does.
  */
 export type ScannerFamily =
   | "whole"
   | "gpt2"
+  | "gpt2_digits"
   | "cl100k"
   | "llama3"
   | "qwen2"
@@ -29,6 +31,7 @@ const familyNumbers: { readonly [family in ScannerFamily]: number } = {
   o200k: 5,
   tekken: 6,
   deepseek3: 7,
+  gpt2_digits: 9,
 }
 
 /** All tokens' bytes one behind the other: token `id` is `[ends[id - 1] ?? 0, ends[id])`; an empty one is no BPE token. */

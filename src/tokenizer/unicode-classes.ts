@@ -1,4 +1,5 @@
 import {
+  digitsSplitOff,
   han,
   letters,
   lowerCaseLetters,
@@ -48,6 +49,7 @@ function packClasses(): Uint8Array {
     }
   }
   checkLetters(entries)
+  checkDigits(entries)
   const blockOf = new Uint16Array(blockCount)
   const blocks: Uint8Array[] = []
   const known = new Map<string, number>()
@@ -70,6 +72,28 @@ function packClasses(): Uint8Array {
     result.set(of, blockCount * 2 + at * 256)
   })
   return result
+}
+
+/** The digits that `gpt2_digits` knows beside N (wasm/assembly/scan.ts, `isNewDigit`). */
+const newDigits: readonly (readonly [number, number])[] = [
+  [0x11de0, 0x11de9],
+  [0x16ff4, 0x16ff6],
+]
+
+function checkDigits(entries: Uint8Array): void {
+  let count = 0
+  for (let i = 0; i < digitsSplitOff.length; i += 2) {
+    for (let point = digitsSplitOff[i]!; point <= digitsSplitOff[i + 1]!; point++) {
+      if ((entries[point]! & 16) !== 0) continue
+      count += 1
+      if (!newDigits.some(([first, last]) => point >= first && point <= last)) {
+        throw new Error(`the digit ${point.toString(16)} is not known to the scanner`)
+      }
+    }
+  }
+  if (count !== newDigits.reduce((sum, [first, last]) => sum + last - first + 1, 0)) {
+    throw new Error("a digit of the scanner is none in the tables")
+  }
 }
 
 /** `\p{L}` is nothing but its five kinds; the scanners rely on that. */

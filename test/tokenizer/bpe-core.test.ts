@@ -315,7 +315,16 @@ describe("merges in any order", () => {
 
 describe("the block scanner against the exact one", () => {
   const file = require("tiktoken/encoders/r50k_base.json") as RankFile
-  const families: readonly ScannerFamily[] = ["gpt2", "cl100k", "qwen2", "qwen35", "o200k", "tekken", "deepseek3"]
+  const families: readonly ScannerFamily[] = [
+    "gpt2",
+    "gpt2_digits",
+    "cl100k",
+    "qwen2",
+    "qwen35",
+    "o200k",
+    "tekken",
+    "deepseek3",
+  ]
 
   // Offsets come from the exact scanner and no cache, so the ids must be the same by both roads.
   test.each(families)("%s: same ids at every offset of a block and across windows", (scanner) => {

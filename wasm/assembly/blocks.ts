@@ -9,7 +9,7 @@
  * next block begins at the last start that is sure, and where there is none but the first the exact scanner (scan.ts) takes
  * one piece. A piece depends on nothing before it, so no state goes from block to block.
  */
-import { CL100K, DEEPSEEK3, GPT2, O200K, pieceEnd, QWEN2, QWEN35, TEKKEN } from "./scan"
+import { CL100K, DEEPSEEK3, GPT2, GPT2_DIGITS, O200K, pieceEnd, QWEN2, QWEN35, TEKKEN } from "./scan"
 import { classOf, clearSawEnd, LETTER, MARK, NUMBER, OTHER_LETTER, sawEnd, SPACE, UPPER } from "./unicode"
 import { encodePiece } from "./words"
 
@@ -20,6 +20,8 @@ export let blocksReached: usize = 0
 const MARKS_END: i32 = 0
 const MARKS_ARE_LETTERS: i32 = 1
 const MARKS_ARE_OTHERS: i32 = 2
+/** The same, and characters of four bytes end the masks. */
+const SHORT_OTHERS: i32 = 3
 
 /** What `foreignMasks` found: a bit for each byte of each character. */
 let foreignLetters: u64 = 0
@@ -58,7 +60,7 @@ function foreignMasks(at: usize, foreign: u64, size: u32, marks: i32): void {
       point =
         ((lead & 7) << 18) | ((load<u8>(here, 1) & 63) << 12) | ((load<u8>(here, 2) & 63) << 6) | (load<u8>(here, 3) & 63)
     }
-    if (i + bytes > size) {
+    if (i + bytes > size || (bytes == 4 && marks == SHORT_OTHERS)) {
       size = i
       break
     }
@@ -173,7 +175,8 @@ function encodeBlocks(family: i32, at: usize, end: usize, final: bool, out: usiz
       if (family == DEEPSEEK3) {
         size = <u32>ctz(foreign)
       } else {
-        const marks = cased ? MARKS_END : family == QWEN35 ? MARKS_ARE_LETTERS : MARKS_ARE_OTHERS
+        let marks = cased ? MARKS_END : family == QWEN35 ? MARKS_ARE_LETTERS : MARKS_ARE_OTHERS
+        if (family == GPT2_DIGITS) marks = SHORT_OTHERS
         foreignMasks(at, foreign, size, marks)
         size = foreignSize
         wide = true
@@ -204,9 +207,14 @@ function encodeBlocks(family: i32, at: usize, end: usize, final: bool, out: usiz
       const otherRuns = others & ~(others << 1)
       const alone = otherRuns & ~(blanks << 1)
 
-      if (family == GPT2) {
-        starts |= ((letterRuns | (numbers & ~(numbers << 1))) & ~(blanks << 1)) | alone
-        starts |= spaces & (~(spaces << 1) | ((letters | numbers | others) >> 1))
+      if (family == GPT2 || family == GPT2_DIGITS) {
+        starts |= (letterRuns & ~(blanks << 1)) | alone
+        if (family == GPT2) {
+          starts |= numbers & ~(numbers << 1) & ~(blanks << 1)
+          starts |= spaces & (~(spaces << 1) | ((letters | numbers | others) >> 1))
+        } else {
+          starts |= numbers | (spaces & (~(spaces << 1) | ((letters | others) >> 1)))
+        }
         let quoted = quotes & alone & (letters >> 1)
         while (quoted != 0) {
           const i = <u32>ctz(quoted)
@@ -337,6 +345,9 @@ function encodeBlocks(family: i32, at: usize, end: usize, final: bool, out: usiz
 
 export function encodeGpt2(at: usize, end: usize, final: bool, out: usize, outEnd: usize): usize {
   return encodeBlocks(GPT2, at, end, final, out, outEnd)
+}
+export function encodeGpt2Digits(at: usize, end: usize, final: bool, out: usize, outEnd: usize): usize {
+  return encodeBlocks(GPT2_DIGITS, at, end, final, out, outEnd)
 }
 export function encodeCl100k(at: usize, end: usize, final: bool, out: usize, outEnd: usize): usize {
   return encodeBlocks(CL100K, at, end, final, out, outEnd)

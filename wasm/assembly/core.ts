@@ -12,12 +12,13 @@ import {
   encodeCl100k,
   encodeDeepseek3,
   encodeGpt2,
+  encodeGpt2Digits,
   encodeO200k,
   encodeQwen2,
   encodeQwen35,
   encodeTekken,
 } from "./blocks"
-import { BLANKS, CL100K, DEEPSEEK3, GPT2, O200K, pieceEnd, QWEN2, QWEN35, TEKKEN, WHOLE } from "./scan"
+import { BLANKS, CL100K, DEEPSEEK3, GPT2, GPT2_DIGITS, O200K, pieceEnd, QWEN2, QWEN35, TEKKEN, WHOLE } from "./scan"
 import { clearSawEnd, sawEnd, setClassTable } from "./unicode"
 import { BUILT, buildMerges, buildMergesFromRanks, buildTokens, culprit, markJoints, NONE, tokenOf } from "./vocabulary"
 import { clearCache, encodePiece, encodeWithEnds, setWords } from "./words"
@@ -161,6 +162,9 @@ export function encode(family: i32, bytes: u32, final: bool, most: u32): u32 {
   switch (family) {
     case GPT2:
       out = encodeGpt2(at, end, final, out, outEnd)
+      break
+    case GPT2_DIGITS:
+      out = encodeGpt2Digits(at, end, final, out, outEnd)
       break
     case CL100K:
       out = encodeCl100k(at, end, final, out, outEnd)

@@ -29,6 +29,7 @@ export const TEKKEN: i32 = 6
 export const DEEPSEEK3: i32 = 7
 /** Not a pattern: WHOLE, cut where no merge can cross. */
 export const BLANKS: i32 = 8
+export const GPT2_DIGITS: i32 = 9
 
 /** The end of the piece that starts at `at` (before `end`), which is the end of the text or of what is known of it. */
 // @ts-ignore: decorator
@@ -49,6 +50,8 @@ export function pieceEnd(family: i32, at: usize, end: usize): usize {
       return cased(at, end, 1, false)
     case DEEPSEEK3:
       return deepseek3(at, end)
+    case GPT2_DIGITS:
+      return gpt2Digits(at, end)
     case BLANKS:
       return nextBlank(at, end)
   }
@@ -142,6 +145,51 @@ function gpt2(at: usize, end: usize): usize {
   if ((found & NUMBER) != 0) return past(next, end, NUMBER)
   if ((found & (SPACE | END)) == 0) return pastOthers(next, end, SPACE | LETTER | NUMBER)
   return spaces(at, end, false)
+}
+
+/**
+ * Two steps: each digit is cut out, then GPT-2's pattern in each part, whose ends are like ends of text. Digits are N
+ * and what newer Unicode calls so (the `Digits` pre-tokenizer knows a newer version than the patterns do).
+ */
+function gpt2Digits(at: usize, end: usize): usize {
+  if (classApart(at, end) == END) {
+    classAt(at, end)
+    return at + width
+  }
+  const first = load<u8>(at)
+  if (first == 0x27) {
+    const suffix = contraction(at + 1, end, false)
+    if (suffix != 0) return at + 1 + suffix
+  }
+  let next = first == 0x20 ? at + 1 : at
+  const found = classApart(next, end)
+  if ((found & LETTER) != 0) {
+    while ((classApart(next, end) & LETTER) != 0) next += width
+    return next
+  }
+  if ((found & (SPACE | END)) == 0) {
+    while ((classApart(next, end) & (SPACE | LETTER | END)) == 0) next += width
+    return next
+  }
+  let last = at
+  next = at
+  while ((classApart(next, end) & SPACE) != 0) {
+    last = next
+    next += width
+  }
+  return classApart(next, end) == END || last == at ? next : last
+}
+
+/** The class, with END at digits. */
+function classApart(at: usize, end: usize): u32 {
+  const found = classAt(at, end)
+  if ((found & (END | NUMBER)) != 0) return END
+  return width == 4 && isNewDigit(codePointAt(at)) ? END : found
+}
+
+/** Digits that the patterns' Unicode version does not have (checked in unicode-classes.ts). All of them take four bytes. */
+function isNewDigit(point: u32): bool {
+  return (point >= 0x11de0 && point <= 0x11de9) || (point >= 0x16ff4 && point <= 0x16ff6)
 }
 
 /**
