@@ -13,8 +13,8 @@ interface Growth {
  * reasoning, calls and markers are left out. It only reads what the fold keeps, so that a stream, which asks after each
  * step, and a whole reply, which asks once, find the same.
  *
- * A token's text is looked for in what the items got since; tokens whose text was held back (half a character, what may
- * become a stop string) wait. Where texts do not match, as with bytes of a character, all waiting tokens count.
+ * What an item got is looked for in the texts of the tokens that wait; those whose text was held back (half a character,
+ * what may become a stop string) wait on. Where it is not found, all that wait count.
  */
 export class TextLogprobs {
   private readonly fold: Fold
@@ -72,12 +72,12 @@ export class TextLogprobs {
     const first = this.waiting
     let from = 0
     for (const growth of growths) {
-      const at = text.indexOf(growth.text, from)
-      if (at === -1) {
+      const found = find(text, growth.text, from)
+      if (found === null) {
         if (growth.isText) this.assign(growth.item, mark.positions)
         continue
       }
-      const behind = at + growth.text.length
+      const { at, behind } = found
       // Both ends lie inside of a token or at its border.
       this.waiting = Math.max(this.waiting, first + ends.findIndex((end) => end > at))
       const end = first + ends.findIndex((each) => each >= behind) + 1
@@ -104,4 +104,19 @@ export class TextLogprobs {
     }
     return growths
   }
+}
+
+/**
+ * Where `wanted` stands in `text`, [at, behind). Tokens that hold parts of a character read as U+FFFD, so outside of
+ * ASCII any characters may stand for those that are wanted.
+ */
+function find(text: string, wanted: string, from: number): { readonly at: number; readonly behind: number } | null {
+  const at = text.indexOf(wanted, from)
+  if (at !== -1) return { at, behind: at + wanted.length }
+  if (!text.includes("\ufffd", from)) return null
+  const escaped = wanted.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&")
+  const pattern = new RegExp(escaped.replace(/[\u0080-\uffff]+/g, "[\\u0080-\\uffff]+"), "g")
+  pattern.lastIndex = from
+  const match = pattern.exec(text)
+  return match === null ? null : { at: match.index, behind: match.index + match[0].length }
 }
