@@ -22,7 +22,7 @@ export interface AddedToken {
 /** Says whether a special token found at `[start, end)` of the text may count. */
 export type MayBeSpecial = (start: number, end: number) => boolean
 
-/** Classes that the flags need: `\w` and `\s` of the reference. */
+/** Classes that the flags need: `\w` and `\s` of the reference's Rust engine, whose `\w` is not Oniguruma's. */
 export interface AddedTokenClasses {
   readonly word: CharRanges
   readonly whiteSpace: CharRanges
@@ -117,7 +117,11 @@ export class AddedTokens {
       if (token.singleWord && (this.wordBefore(text, at) || this.wordAt(text, found.end))) continue
       let start = at
       let end = found.end
-      if (token.lstrip) while (start > textStart && this.whiteSpace.has(text.charCodeAt(start - 1))) start -= 1
+      if (token.lstrip) {
+        while (start > textStart && this.whiteSpace.has(text.charCodeAt(start - 1))) start -= 1
+        // What the token before took along by its rstrip stays with it.
+        start = Math.max(start, textStart)
+      }
       if (token.rstrip) while (end < text.length && this.whiteSpace.has(text.charCodeAt(end))) end += 1
       if (textStart < start && !onText(textStart, start)) return
       if (!onToken(token, start, end)) return

@@ -15,8 +15,7 @@ import { SentencePieceDetokenizer, SentencePieceTable } from "./sentencepiece"
 import { TextStream } from "./text-stream"
 import type { EncodeFailure, EncodeOptions, OffsetUnit, TextSegment, Tokenizer, TokensWithOffsets } from "./tokenizer"
 import type { TokenizerParts } from "./tokenizer-parts"
-import { unicodeClass } from "./unicode-class"
-import { whiteSpace } from "./unicode-ranges"
+import { whiteSpace, wordCharactersTiktoken } from "./unicode-ranges"
 
 /** The part of `BpeCore` that is used here; test/support/reference-bpe.ts is a plain one. */
 export type SegmentEncoder = Pick<BpeCore, "encode" | "encodePiece" | "encodeWithOffsets">
@@ -70,7 +69,7 @@ export class WasmTokenizer implements Tokenizer {
         ? new SentencePieceTable(parts.decoder.rules, parts.vocabSize, parts.spellingOf, this.specialIds)
         : null
     this.tokenBytesMax = longestBytes(parts)
-    const classes = { word: unicodeClass("Word") ?? [], whiteSpace }
+    const classes = { word: wordCharactersTiktoken, whiteSpace }
     const raw = parts.addedTokens.filter((token) => !token.normalized)
     const normalized = parts.addedTokens.filter((token) => token.normalized)
     this.rawAdded = new AddedTokens(raw, (token) => token.content, classes)
