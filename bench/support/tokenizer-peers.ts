@@ -117,11 +117,11 @@ function npmTiktoken(require: NodeJS.Require): Peer {
 }
 
 function gptTokenizer(require: NodeJS.Require): Peer {
-  type Encoding = { encode(text: string): number[]; decode(ids: Iterable<number>): string }
+  type Encoding = { encode(text: string, options: object): number[]; decode(ids: Iterable<number>): string }
   const { encode, decode }: Encoding = require("gpt-tokenizer/encoding/o200k_base")
   return peerOf(
     "npm gpt-tokenizer",
-    (text) => encode(text),
+    (text) => encode(text, { allowedSpecial: "all" }),
     (ids) => decode(ids),
   )
 }

@@ -11,6 +11,8 @@ import { vocabularies } from "./vocabularies"
 const tested = ["claude", "command_r_plus", "deepseek_v3", "gemma", "gemma3", "gpt4o", "llama2", "llama3_1", "qwen3"]
 /** Decoding gives these back only as their normalizers left them. */
 const normalizing = ["claude", "command_r_plus", "qwen3"]
+/** One piece is a whole text, or nearly. */
+const wholePiece = ["gemma", "gemma3", "llama2"]
 const textMsMax = 250
 const bigTextMsMax = 10_000
 const bigTextBytes = 10_000_000
@@ -69,7 +71,9 @@ for (const vocabulary of vocabularies().filter(({ name }) => tested.includes(nam
         const limitedAt = performance.now()
         const limited = tokenizer.encode(text, { addSpecialTokens: false, tokensMax: 1000 })
         if (limited.ok) expect(limited.value.length).toBeGreaterThan(1000)
-        expect(performance.now() - limitedAt).toBeLessThan(wholeMs)
+        // Those without a pre-tokenizer merge a text as one piece: there is no early end within it.
+        const roundsMax = wholePiece.includes(vocabulary.name) ? 3 : 1
+        expect(performance.now() - limitedAt).toBeLessThan(wholeMs * roundsMax)
 
         const before = process.memoryUsage.rss()
         for (let round = 0; round < 3; round++) encoded(text)
