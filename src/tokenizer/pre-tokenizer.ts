@@ -6,7 +6,7 @@ import { CharSet } from "./char-set"
 import { listOf, objectOf, stringOf, typeOf, type Unsupported } from "./json-shape"
 import { type Pattern, readPattern } from "./pattern"
 import type { ClassTable } from "./regex-syntax"
-import { recognise, scannerPatterns } from "./scanner-family"
+import { digitPattern, recognise, scannerPatterns } from "./scanner-family"
 import { type SplitFailure, SplitRegex } from "./split-regex"
 
 /** What happens to matches and to what lies between them. */
@@ -89,6 +89,7 @@ function flattened(value: unknown): readonly unknown[] {
 /** The regex of a Split that cuts before and behind each match, or keeps just the matches of one that covers all. */
 function plainPattern(item: unknown, alone: boolean): string | null {
   const shape = objectOf(item)
+  if (typeOf(item) === "Digits" && shape?.individual_digits === true) return digitPattern
   if (typeOf(item) !== "Split") return null
   const pattern = stringOf(objectOf(shape?.pattern)?.Regex)
   const isolated = shape?.behavior === "Isolated"

@@ -6,6 +6,11 @@ const spaces = "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 const upper = "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
 const lower = "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
 
+const gpt2 = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
+
+/** The `Digits` pre-tokenizer with `individual_digits`, as a pattern: its digits are a class of their own. */
+export const digitPattern = "\\p{Digits}"
+
 const cl100k = `${contractions}|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|${spaces}`
 
 /**
@@ -13,7 +18,8 @@ const cl100k = `${contractions}|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\
  * spelled in another way goes through the general matcher, which is slower and just as right.
  */
 export const scannerPatterns: { readonly [family in Exclude<ScannerFamily, "whole">]?: readonly string[] } = {
-  gpt2: ["'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"],
+  gpt2: [gpt2],
+  gpt2_digits: [digitPattern, gpt2],
   cl100k: [cl100k],
   llama3: [cl100k],
   qwen2: [`${contractions}|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|${spaces}`],
