@@ -144,6 +144,17 @@ describe("added tokens", () => {
     expect(ids("ww-wwx")).toEqual([269, 45, 119, 119, 120])
   })
 
+  test("a superscript is no word character, and white space stays with the token that took it", () => {
+    const tokenizer = withParts({}, [
+      added(265, "ww", { single_word: true }),
+      added(266, "<r>", { rstrip: true }),
+      added(267, " <l>", { lstrip: true }),
+    ])
+    const aligned = tokenizer.encodeWithOffsets("²ww<r>  <l>", "code_point", { addSpecialTokens: false })
+    expect(aligned.ok && Array.from(aligned.value.tokenIds)).toEqual([0xc2, 0xb2, 265, 266, 267])
+    expect(aligned.ok && Array.from(aligned.value.offsets)).toEqual([0, 1, 0, 1, 1, 3, 3, 8, 8, 11])
+  })
+
   test("ids are those that the reference gives, whatever the file says", () => {
     const tokenizer = withParts({}, [added(900, "<x>"), added(7, "the")])
     expect([tokenizer.tokenToId("<x>"), tokenizer.tokenToId("the"), tokenizer.vocabSize]).toEqual([265, 257, 266])
