@@ -127,14 +127,14 @@ function gptTokenizer(require: NodeJS.Require): Peer {
 }
 
 function aiTokenizer(require: NodeJS.Require): Peer {
-  type Encoding = { encode(text: string): number[]; decode(ids: ArrayLike<number>): string }
+  type Encoding = { encode(text: string, allowed: "all"): number[]; decode(ids: ArrayLike<number>): string }
   const module: { Tokenizer?: new (data: object) => Encoding; default?: new (data: object) => Encoding } =
     require("ai-tokenizer")
   const Encoder = module.Tokenizer ?? module.default!
   const encoding = new Encoder(require("ai-tokenizer/encoding/o200k_base"))
   return peerOf(
     "npm ai-tokenizer",
-    (text) => encoding.encode(text),
+    (text) => encoding.encode(text, "all"),
     (ids) => encoding.decode(Array.from(ids)),
   )
 }
