@@ -1,6 +1,6 @@
 /**
  * Other tokenizers, behind one small interface. Those on npm live in bench/peers, installed when a bench is asked for
- * them; those in Python run in a process of their own (bench/peers/tokenizers.py) and give finished rows.
+ * them; those in Python run in a process of their own (bench/peers/python_peers.py) and give finished rows.
  */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
@@ -127,14 +127,14 @@ function gptTokenizer(require: NodeJS.Require): Peer {
 }
 
 function aiTokenizer(require: NodeJS.Require): Peer {
-  type Encoding = { encode(text: string, allowed: "all"): number[]; decode(ids: ArrayLike<number>): string }
+  type Encoding = { encode(text: string, allowed: string[]): number[]; decode(ids: ArrayLike<number>): string }
   const module: { Tokenizer?: new (data: object) => Encoding; default?: new (data: object) => Encoding } =
     require("ai-tokenizer")
   const Encoder = module.Tokenizer ?? module.default!
   const encoding = new Encoder(require("ai-tokenizer/encoding/o200k_base"))
   return peerOf(
     "npm ai-tokenizer",
-    (text) => encoding.encode(text, "all"),
+    (text) => encoding.encode(text, ["<|endoftext|>", "<|endofprompt|>"]),
     (ids) => encoding.decode(Array.from(ids)),
   )
 }
@@ -154,7 +154,7 @@ export async function pythonRows(job: PythonJob): Promise<PeerRow[]> {
   const folder = join(environment, "job")
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, "job.json"), JSON.stringify(job))
-  const out = await command(python, "-B", join(peers, "tokenizers.py"), join(folder, "job.json"))
+  const out = await command(python, "-B", join(peers, "python_peers.py"), join(folder, "job.json"))
   return out
     .trim()
     .split("\n")

