@@ -74,7 +74,9 @@ export class TextLogprobs {
     for (const growth of growths) {
       const found = find(text, growth.text, from)
       if (found === null) {
+        // A parser may write a call's arguments anew; its tokens must not pile up.
         if (growth.isText) this.assign(growth.item, mark.positions)
+        else if (growth === growths.at(-1)) this.waiting = mark.positions
         continue
       }
       const { at, behind } = found
