@@ -1,5 +1,5 @@
 import type { ItemOpening } from "../../ir/item-event"
-import type { FoldedItem } from "../fold"
+import type { Fold, FoldedItem } from "../fold"
 import { jsonLine } from "../frames"
 import { CustomInput } from "./custom-input"
 import type { ResponseAsk } from "./lower"
@@ -28,14 +28,16 @@ const textTail = ',"logprobs":[],"sequence_number":'
 export class ItemEvents {
   private readonly writer: EventWriter
   private readonly ask: ResponseAsk
+  private readonly fold: Fold
   private deltaHead = ""
   private deltaTail = ""
   /** Of the open item, when it is a call of a custom tool. */
   private custom: CustomInput | null = null
 
-  constructor(writer: EventWriter, ask: ResponseAsk) {
+  constructor(writer: EventWriter, ask: ResponseAsk, fold: Fold) {
     this.writer = writer
     this.ask = ask
+    this.fold = fold
   }
 
   open(item: ItemOpening): void {
@@ -72,14 +74,14 @@ export class ItemEvents {
     this.writer.deltaEvent(this.deltaHead, text, `,"logprobs":${jsonLine(logprobs)}${plainTail}`)
   }
 
-  /** The open item ended; `logprobs` null = it shows none. */
+  /** The open item ended; `logprobs` null = it shows none. A cut item waits for the fold's outcome. */
   close(item: FoldedItem, logprobs: readonly object[] | null): void {
     const { writer } = this
     const { text } = item
     const { names } = this.ask
     const at = { item_id: itemId(item, names), output_index: item.index }
     const place = { ...at, content_index: 0 }
-    const presented = presentItem(item, names, logprobs)
+    const presented = presentItem(item, this.fold, names, logprobs)
     if (this.custom !== null) {
       const rest = this.custom.finish()
       if (rest !== "") writer.deltaEvent(this.deltaHead, rest, this.deltaTail)
@@ -100,7 +102,7 @@ export class ItemEvents {
 
   /** An item as it is announced: no content yet. */
   private opened(item: ItemOpening): object {
-    const presented = presentItem({ ...item, text: "", isOpen: true, cut: false }, this.ask.names, null)
+    const presented = presentItem({ ...item, text: "", isOpen: true, cut: false }, this.fold, this.ask.names, null)
     return item.kind === "call" ? presented : { ...presented, content: [] }
   }
 }

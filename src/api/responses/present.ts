@@ -88,10 +88,12 @@ function echoCacheOptions(options: object | null): object | null {
 
 function presentOutput(exchange: Exchange<ResponseAsk>, fold: Fold): object[] {
   const { names, shownLogprobs } = exchange.ask
-  if (shownLogprobs === null) return fold.items.map((item) => presentItem(item, names, null))
+  if (shownLogprobs === null) return fold.items.map((item) => presentItem(item, fold, names, null))
   const logprobs = new TextLogprobs(fold, exchange.facts.tokenText)
   logprobs.finish()
-  return fold.items.map((item) => presentItem(item, names, presentLogprobs(exchange, item, logprobs.of(item.index))))
+  return fold.items.map((item) =>
+    presentItem(item, fold, names, presentLogprobs(exchange, item, logprobs.of(item.index))),
+  )
 }
 
 /** Logprobs of an item's tokens, with bytes; null where none are shown. */
@@ -106,13 +108,18 @@ export function presentLogprobs(
   return positions.map((position) => chatLogprob(position, shownLogprobs, name))
 }
 
-/** An output item. The same function makes `output_item.done` and the terminal output, so they are equal. */
+/**
+ * An output item of a fold. The same function makes `output_item.done` and the terminal output, so they are equal. Only
+ * the reply limit makes an item incomplete, not a stop string or a failure within it (RESPONSES 9).
+ */
 export function presentItem(
   item: FoldedItem,
+  fold: Fold,
   names: ReadonlyMap<string, ToolName>,
   logprobs: readonly object[] | null,
 ): object {
-  const status = item.isOpen ? "in_progress" : item.cut ? "incomplete" : "completed"
+  const limited = item.cut && fold.outcome?.finish === "length"
+  const status = item.isOpen ? "in_progress" : limited ? "incomplete" : "completed"
   const id = itemId(item, names)
   switch (item.kind) {
     case "reasoning":

@@ -27,7 +27,7 @@ export class ResponseStream implements StreamView, EventWriter {
 
   choice(_index: number, fold: Fold): ItemSink {
     const { ask } = this.exchange
-    const events = new ItemEvents(this, ask)
+    const events = new ItemEvents(this, ask, fold)
     return ask.shownLogprobs === null
       ? new ResponseItems(this, fold, events)
       : new LogprobItems(this, fold, events, this.exchange)
@@ -87,9 +87,10 @@ class ResponseItems implements ItemSink {
     this.events.delta(text)
   }
 
+  /** Only the last item is cut; whether that makes it incomplete is known with the finish reason. */
   close(cut: boolean): void {
     this.fold.close(cut)
-    this.events.close(this.fold.current, null)
+    if (!cut) this.events.close(this.fold.current, null)
   }
 
   step(tokenIds: Uint32Array, start: number, end: number, logprobs: LogprobRows | null): void {
@@ -100,11 +101,17 @@ class ResponseItems implements ItemSink {
 
   done(outcome: Outcome): void {
     this.fold.done(outcome)
-    this.stream.terminal(this.fold)
+    this.end()
   }
 
   fail(error: EngineError, usage: ChoiceUsage | null): void {
     this.fold.fail(error, usage)
+    this.end()
+  }
+
+  private end(): void {
+    const last = this.fold.items.at(-1)
+    if (last?.cut === true) this.events.close(last, null)
     this.stream.terminal(this.fold)
   }
 }

