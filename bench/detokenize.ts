@@ -92,6 +92,16 @@ function streamed(tokenizer: Tokenizer, ids: Uint32Array, keeps: boolean): strin
 
 const rows: PeerRow[] = []
 const allIds: { [name: string]: { [kind: string]: number[] } } = {}
+
+/** A peer that gives up is no row. */
+function addRow(peer: Peer, row: () => PeerRow): void {
+  try {
+    rows.push(row())
+  } catch (cause) {
+    console.log(`${peer.name}: ${cause instanceof Error ? cause.message : String(cause)}`)
+  }
+}
+
 for (const name of names) {
   const peer = sluicePeer(name)
   const opened = vocabularyNamed(name).open()
@@ -99,7 +109,7 @@ for (const name of names) {
   const ids = new Map(kinds.map((kind) => [kind, Uint32Array.from(peer.ids(sample.texts.get(kind)!))]))
   allIds[name] = Object.fromEntries([...ids].map(([kind, list]) => [kind, Array.from(list)]))
   rows.push(rowOf(name, peer, opened.value, ids))
-  if (flags.npm) for (const other of await npmPeers(name)) rows.push(rowOf(name, other, null, ids))
+  if (flags.npm) for (const other of await npmPeers(name)) addRow(other, () => rowOf(name, other, null, ids))
   Bun.gc(true)
 }
 if (flags.python) {

@@ -163,6 +163,16 @@ console.log(
 const rows: PeerRow[] = []
 const allOurs: { [name: string]: { [kind: string]: number[] } } = {}
 const loads: string[] = []
+
+/** A peer that gives up is no row. */
+function addRow(peer: Peer, row: () => PeerRow): void {
+  try {
+    rows.push(row())
+  } catch (cause) {
+    console.log(`${peer.name}: ${cause instanceof Error ? cause.message : String(cause)}`)
+  }
+}
+
 for (const name of names) {
   const load = loadSeconds(name)
   if (load !== null) loads.push(`${name} ${load.first.toFixed(3)} s (best ${load.best.toFixed(3)} s)`)
@@ -171,7 +181,7 @@ for (const name of names) {
   const ours = new Map([...sample.texts].map(([kind, text]) => [kind, Uint32Array.from(peer.ids(text))]))
   allOurs[name] = Object.fromEntries([...ours].map(([kind, ids]) => [kind, Array.from(ids)]))
   rows.push(rowOf(name, peer, ours))
-  if (flags.npm) for (const other of await npmPeers(name)) rows.push(rowOf(name, other, ours))
+  if (flags.npm) for (const other of await npmPeers(name)) addRow(other, () => rowOf(name, other, ours))
   Bun.gc(true)
 }
 if (flags.python) {

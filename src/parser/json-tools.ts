@@ -123,6 +123,8 @@ export class JsonCallMachine implements ContentMachine {
   finish(): void {
     if (this.state === State.text) this.settle()
     else if (this.busy && !this.named) this.emission.text(this.raw)
+    // The object was whole: only its end marker is missing.
+    else if (this.state === State.afterObject) this.emission.callEnd()
     this.raw = ""
     this.early = ""
     this.state = State.off

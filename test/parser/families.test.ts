@@ -168,9 +168,9 @@ const hermesSamples: readonly ParserSample[] = [
     parts: [call("write", '{"path": "a", "content": "half', false)],
   },
   {
-    title: "a call cut behind its arguments",
+    title: "a call whose end marker never came",
     output: '<tool_call>\n{"name": "f", "arguments": {}}\n',
-    parts: [call("f", "{}", false)],
+    parts: [call("f", "{}", true)],
   },
   {
     title: "a call cut before its name is whole",

@@ -13,8 +13,8 @@ const tested = ["claude", "command_r_plus", "deepseek_v3", "gemma", "gemma3", "g
 const normalizing = ["claude", "command_r_plus", "qwen3"]
 /** One piece is a whole text, or nearly. */
 const wholePiece = ["gemma", "gemma3", "llama2"]
-const textMsMax = 250
-const bigTextMsMax = 10_000
+const textMsMax = 2_000
+const bigTextMsMax = 60_000
 const bigTextBytes = 10_000_000
 const residentBytesMax = 700_000_000
 
