@@ -78,7 +78,7 @@ describe("the families", () => {
       "vllm:prompt_tokens_total counter",
       "vllm:generation_tokens_total counter",
       "vllm:prompt_tokens_cached_total counter",
-    "sluice:unguarded_prompts_total counter",
+      "sluice:unguarded_prompts_total counter",
       "vllm:request_success_total counter",
       "vllm:time_to_first_token_seconds histogram",
       "vllm:inter_token_latency_seconds histogram",
