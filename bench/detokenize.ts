@@ -39,8 +39,8 @@ const cases = [
 ]
 
 const sample = sampleTexts(bytes)
-// What a normalizer changes does not come back; the texts are compared as they are, so they are normalized first.
-for (const [kind, text] of sample.texts) sample.texts.set(kind, text.normalize("NFC"))
+// What a normalizer changes does not come back: composed characters, and the sign that stands for a blank.
+for (const [kind, text] of sample.texts) sample.texts.set(kind, text.normalize("NFC").replaceAll("▁", "_"))
 
 function secondsFor(run: () => void): number {
   const found: number[] = []
