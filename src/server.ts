@@ -16,8 +16,8 @@ import { Listener, monotonicSeconds, type StartFailure } from "./listener"
 import type { ModelProfile } from "./model/profile"
 import { plainFactory } from "./parser/families/plain"
 import { chooseParser } from "./parser/registry"
-import { checkTemplates, Preparer } from "./prompt/prepare"
-import { err, ok, type Result } from "./result"
+import { openPreparer } from "./prompt/prepare"
+import { ok, type Result } from "./result"
 import { openO200k, openTokenizerJson } from "./tokenizer/open"
 import { TokenTexts } from "./tokenizer/token-texts"
 import type { Tokenizer } from "./tokenizer/tokenizer"
@@ -46,17 +46,10 @@ export async function startServer(
   const chatParser = chooseParser(profile, config.reasoningParser, config.toolCallParser, tokenizer.value)
   if (!chatParser.ok) return chatParser
   const chatTemplates = config.chatTemplate === null ? profile.chatTemplates : { default: config.chatTemplate }
-  const templateFault = checkTemplates(chatTemplates)
-  if (templateFault !== null) return err({ kind: "template_unusable", message: templateFault })
 
   const facts = modelFacts(config, profile, tokenizer.value, chatTemplates, chatParser.value)
-  const engine = openEngine(config, {
-    encode: (text) => encodeScript(tokenizer.value, text),
-    decode: (tokenIds) => tokenizer.value.decode(tokenIds, false),
-    vocabSize: tokenizer.value.vocabSize,
-  })
   const metrics = createMetrics({ modelName: facts.names[0]!, contextTokensMax: facts.contextTokensMax })
-  const preparer = new Preparer({
+  const preparer = openPreparer({
     tokenizer: tokenizer.value,
     chatTemplates,
     contextTokensMax: facts.contextTokensMax,
@@ -65,11 +58,17 @@ export async function startServer(
     promptSpecialTokens: config.promptSpecialTokens,
     onUnguarded: () => metrics.unguardedPrompt(),
   })
+  if (!preparer.ok) return preparer
+  const engine = openEngine(config, {
+    encode: (text) => encodeScript(tokenizer.value, text),
+    decode: (tokenIds) => tokenizer.value.decode(tokenIds, false),
+    vocabSize: tokenizer.value.vocabSize,
+  })
   const listener = new Listener(config, engine)
   const room: AppRoom = {
     config,
     facts,
-    preparer,
+    preparer: preparer.value,
     generate: {
       engine,
       tokenizer: tokenizer.value,

@@ -15,7 +15,7 @@ import { type ApiError, errorResponse } from "./errors"
 import { Gate, type Pending, rawPath, type SetSilence } from "./gate"
 import { listModels } from "./models"
 import { responseEndpoint } from "./responses/endpoint"
-import type { AppRoom } from "./room"
+import { type AppRoom, lowerContext } from "./room"
 import { describeRoute, type Route } from "./route"
 import { modelFault, type Serve, serve } from "./serve"
 import { detokenize, detokenizeBodySchema, tokenize, tokenizeSchema } from "./tokenize"
@@ -107,35 +107,26 @@ function vocabularyRoutes(room: AppRoom): Route[] {
     async (request, headers) => {
       const body = await readJsonBody(request, room.config.limits)
       if (!body.ok) return errorResponse(body.error, headers)
-      const replied = reply(body.value, request)
+      const fault = modelFault(body.value, room)
+      const replied = fault === null ? reply(body.value, request) : err(fault)
       return replied.ok ? Response.json(replied.value, { headers }) : errorResponse(replied.error, headers)
     }
-  const context = (request: Request) => ({
-    config: room.config,
-    model: room.facts,
-    headers: request.headers,
-    newId: room.newId,
-  })
   return [
     {
       method: "POST",
       path: "/tokenize",
       summary: "Token ids of a prompt or a conversation",
       body: tokenizeSchema,
-      handle: withBody((body, request) => {
-        const fault = modelFault(body, room)
-        return fault === null ? tokenize(body, context(request), room.preparer, room.vocabulary) : err(fault)
-      }),
+      handle: withBody((body, request) =>
+        tokenize(body, lowerContext(room, request.headers), room.preparer, room.vocabulary),
+      ),
     },
     {
       method: "POST",
       path: "/detokenize",
       summary: "Text of token ids",
       body: detokenizeBodySchema,
-      handle: withBody((body) => {
-        const fault = modelFault(body, room)
-        return fault === null ? detokenize(body, room.vocabulary) : err(fault)
-      }),
+      handle: withBody((body) => detokenize(body, room.vocabulary)),
     },
   ]
 }

@@ -8,7 +8,7 @@ import type { Admission } from "../http/admission"
 import type { Metrics } from "../http/metrics"
 import type { EngineStatus } from "../ir/engine"
 import type { Preparer } from "../prompt/prepare"
-import type { ModelFacts } from "./endpoint"
+import type { LowerContext, ModelFacts } from "./endpoint"
 import type { VocabularyView } from "./tokenize"
 
 /** A parser factory, as `generate` wants it. */
@@ -37,6 +37,11 @@ export interface ServeRoom {
   readonly unixTime: () => number
   /** Requests that run, so that a shutdown can end them. */
   readonly running: Set<RunningRequest>
+}
+
+/** What endpoints lower a request with these headers against. */
+export function lowerContext(room: ServeRoom, headers: Headers): LowerContext {
+  return { config: room.config, model: room.facts, headers, newId: room.newId }
 }
 
 /** A request that a shutdown may cut short. */

@@ -11,12 +11,12 @@ import type { GenerateRequest } from "../ir/generate-request"
 import type { ItemSink } from "../ir/item-event"
 import type { Prepared } from "../prompt/prepare"
 import { err, ok, type Result } from "../result"
-import type { Endpoint, Exchange, Lowered } from "./endpoint"
+import type { Endpoint, Exchange, LowerContext, Lowered } from "./endpoint"
 import { type ApiError, errorResponse, invalid } from "./errors"
 import { Fold } from "./fold"
 import { isServed } from "./models"
 import type { RequestEntry } from "./request-entry"
-import type { RunningRequest, ServeRoom } from "./room"
+import { lowerContext, type RunningRequest, type ServeRoom } from "./room"
 import { replyTokens } from "./sampling"
 import type { BodyCheck } from "./schema"
 
@@ -69,6 +69,7 @@ class Call<Body, Ask> implements RunningRequest {
   private readonly request: Request
   private readonly headers: ReplyHeaders
   private readonly entry: RequestEntry
+  private readonly context: LowerContext
   private readonly startedAt: number
   private folds: Fold[] = []
   private generation: Generation | null = null
@@ -87,13 +88,14 @@ class Call<Body, Ask> implements RunningRequest {
     this.request = request
     this.headers = headers
     this.entry = entry
+    this.context = lowerContext(room, request.headers)
     this.startedAt = room.generate.now()
   }
 
   async answer(body: Body): Promise<Response> {
     let leaves = true
     try {
-      const lowered = this.lower(body)
+      const lowered = this.endpoint.lower(body, this.context)
       if (!lowered.ok) return errorResponse(lowered.error, this.headers)
       const exchange = this.prepare(lowered.value)
       if (!exchange.ok) return errorResponse(exchange.error, this.headers)
@@ -121,11 +123,6 @@ class Call<Body, Ask> implements RunningRequest {
     this.generation.abort()
   }
 
-  private lower(body: Body): Result<Lowered<Ask>, ApiError> {
-    const { config, facts, newId } = this.room
-    return this.endpoint.lower(body, { config, model: facts, headers: this.request.headers, newId })
-  }
-
   private prepare(lowered: Lowered<Ask>): Result<Exchange<Ask>, ApiError> {
     const { room } = this
     const prompts: Prepared[] = []
@@ -136,7 +133,7 @@ class Call<Body, Ask> implements RunningRequest {
     }
     const { sampling } = lowered
     if (lowered.parsing.isChat && room.chatParser.needsSpecialTokens) sampling.skipSpecialTokens = false
-    sampling.maxTokens = this.replyTokens(lowered, prompts[0]!)
+    sampling.maxTokens = replyTokens(lowered.replyTokensMax, prompts[0]!.tokenIds.length, this.context)
     if (sampling.minTokens > sampling.maxTokens) {
       const { minTokens, maxTokens } = sampling
       return err(
@@ -154,12 +151,6 @@ class Call<Body, Ask> implements RunningRequest {
       facts: room.facts,
       config: room.config,
     })
-  }
-
-  private replyTokens(lowered: Lowered<Ask>, prompt: Prepared): number {
-    const { config, facts, newId } = this.room
-    const context = { config, model: facts, headers: this.request.headers, newId }
-    return replyTokens(lowered.replyTokensMax, prompt.tokenIds.length, context)
   }
 
   /** Starts all choices with these sinks, or says why the engine will not have them. */
@@ -197,11 +188,12 @@ class Call<Body, Ask> implements RunningRequest {
     const { sampling } = exchange
     const seed =
       sampling.seed === null ? null : BigInt.asIntN(64, sampling.seed + BigInt(index % exchange.choicesPerPrompt))
+    const maxTokens = replyTokens(lowered.replyTokensMax, prompt.tokenIds.length, this.context)
     return {
       // A client may reuse its ids; the engine's must be its own.
       requestId: `${exchange.id}-${index}-${room.newId().slice(0, 8)}`,
       promptTokenIds: prompt.tokenIds,
-      sampling: { ...sampling, seed, maxTokens: this.replyTokens(lowered, prompt) },
+      sampling: { ...sampling, seed, maxTokens },
       eosTokenIds: room.eosTokenIds,
       priority: lowered.priority,
       cacheSalt: lowered.cacheSalt,

@@ -3,7 +3,13 @@ import { err, ok, type Result } from "../result"
 import type { EncodeFailure, TextSegment, Tokenizer } from "../tokenizer/tokenizer"
 import { renderConversation, type TemplateSetting } from "./conversation-variables"
 import { TextGuard } from "./guarded-text"
-import { type ChatTemplate, chooseTemplate, compileTemplate, type TemplateRefused } from "./template"
+import {
+  type ChatTemplate,
+  chooseTemplate,
+  compileTemplate,
+  type TemplateRefused,
+  type TemplateUnusable,
+} from "./template"
 
 /** A prompt, ready for the engine. */
 export interface Prepared {
@@ -58,12 +64,15 @@ const requestTemplatesMax = 16
  */
 export class Preparer {
   private readonly setting: PromptSetting
-  private readonly templates = new Map<string, ChatTemplate>()
+  /** The model's own templates by text, and those that requests brought. */
+  private readonly own: ReadonlyMap<string, ChatTemplate>
+  private readonly brought = new Map<string, ChatTemplate>()
   private readonly guard: TextGuard | null
 
-  /** The profile's templates must have compiled (`checkTemplates`). */
-  constructor(setting: PromptSetting) {
+  /** `own`: the model's templates, compiled (`openPreparer`). */
+  constructor(setting: PromptSetting, own: ReadonlyMap<string, ChatTemplate>) {
     this.setting = setting
+    this.own = own
     this.guard = setting.promptSpecialTokens === "guard" ? new TextGuard(setting.tokenizer) : null
   }
 
@@ -144,24 +153,28 @@ export class Preparer {
   }
 
   private template(text: string): Result<ChatTemplate, TemplateRefused> {
-    const known = this.templates.get(text)
+    const known = this.own.get(text) ?? this.brought.get(text)
     if (known !== undefined) return ok(known)
     const compiled = compileTemplate(text)
     if (!compiled.ok) return err({ kind: "template_refused", message: compiled.error.message })
-    const oldest = this.templates.keys().next()
-    if (this.templates.size >= requestTemplatesMax && !oldest.done) this.templates.delete(oldest.value)
-    this.templates.set(text, compiled.value)
+    const oldest = this.brought.keys().next()
+    if (this.brought.size >= requestTemplatesMax && !oldest.done) this.brought.delete(oldest.value)
+    this.brought.set(text, compiled.value)
     return compiled
   }
 }
 
-/** The first template that does not compile, as one line; null when all do. Run at start-up. */
-export function checkTemplates(chatTemplates: { readonly [name: string]: string }): string | null {
-  for (const [name, text] of Object.entries(chatTemplates)) {
+/** Compiles the model's templates; a failure names the one that cannot be read. Run at start-up. */
+export function openPreparer(setting: PromptSetting): Result<Preparer, TemplateUnusable> {
+  const own = new Map<string, ChatTemplate>()
+  for (const [name, text] of Object.entries(setting.chatTemplates)) {
     const compiled = compileTemplate(text)
-    if (!compiled.ok) return `chat template '${name}': ${compiled.error.message}`
+    if (!compiled.ok) {
+      return err({ kind: "template_unusable", message: `chat template '${name}': ${compiled.error.message}` })
+    }
+    own.set(text, compiled.value)
   }
-  return null
+  return ok(new Preparer(setting, own))
 }
 
 function plain(text: string): readonly TextSegment[] {

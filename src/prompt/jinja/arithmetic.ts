@@ -65,24 +65,9 @@ function floatResult(operator: string, a: number, b: number): number {
   }
 }
 
-/** NaN where the result needs big integers. */
+/** NaN where big integers must decide: they also know Python's words for a division by zero. */
 function smallResult(operator: string, a: number, b: number): number {
-  switch (operator) {
-    case "+":
-      return a + b
-    case "-":
-      return a - b
-    case "*":
-      return a * b
-    case "**":
-      return a ** b
-    case "//":
-      return b === 0 ? Number.NaN : Math.floor(a / b)
-    case "%":
-      return b === 0 ? Number.NaN : a - b * Math.floor(a / b)
-    default:
-      throw new TemplateError(`unknown operator ${operator}`)
-  }
+  return b === 0 && (operator === "//" || operator === "%") ? Number.NaN : floatResult(operator, a, b)
 }
 
 function bigResult(operator: string, a: bigint, b: bigint): bigint {
