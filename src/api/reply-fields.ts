@@ -109,7 +109,7 @@ export function asNumber(value: number | bigint | null | undefined): number | nu
 }
 
 /** Truncation as chat and completions spell it. */
-export function lowerTruncation(body: ReplyBody): Lowered<unknown>["truncation"] {
+function lowerTruncation(body: ReplyBody): Lowered<unknown>["truncation"] {
   const keep = body.truncate_prompt_tokens ?? null
   if (keep === null) return null
   return { tokensMax: keep, side: body.truncation_side ?? "left" }
@@ -125,4 +125,31 @@ export function lowerUsageOptions(
   // The reference's default inside stream_options is include_usage = true.
   const includeUsage = forced || (options !== null && options.include_usage !== false)
   return { includeUsage, continuousUsage: forced || (includeUsage && options?.continuous_usage_stats === true) }
+}
+
+type Delivery = Pick<Lowered<unknown>, "intervalTokens" | "stream" | "priority" | "cacheSalt">
+
+/** What chat and completions lower alike. */
+export function lowerReply(
+  body: ReplyBody,
+  context: LowerContext,
+): Delivery & Pick<Lowered<unknown>, "choicesPerPrompt" | "truncation"> {
+  return {
+    choicesPerPrompt: body.n ?? 1,
+    truncation: lowerTruncation(body),
+    ...lowerDelivery(body, context),
+  }
+}
+
+/** How a reply is delivered and scheduled, the same for every API. */
+export function lowerDelivery(
+  body: Pick<ReplyBody, "stream" | "stream_interval" | "priority" | "cache_salt">,
+  context: LowerContext,
+): Delivery {
+  return {
+    intervalTokens: Math.max(context.config.streamIntervalTokens, body.stream_interval ?? 1),
+    stream: body.stream ?? false,
+    priority: body.priority ?? 0,
+    cacheSalt: body.cache_salt ?? null,
+  }
 }

@@ -5,8 +5,8 @@ import type { LowerContext, Lowered } from "../endpoint"
 import { type InvalidRequest, invalid } from "../errors"
 import {
   asNumber,
+  lowerReply,
   lowerReplySampling,
-  lowerTruncation,
   lowerUsageOptions,
   replyFault,
   replyTokensFault,
@@ -60,18 +60,13 @@ export function lowerChat(body: ChatBody, context: LowerContext): Result<Lowered
   return ok({
     id: `chatcmpl-${requestId(body.request_id ?? null, context)}`,
     prompts: [conversation.value],
-    choicesPerPrompt: body.n ?? 1,
     sampling: sampling.value,
     replyTokensMax: asNumber(body.max_completion_tokens ?? body.max_tokens),
-    truncation: lowerTruncation(body),
     parsing: { isChat: true, calls: toolChoice.value.kind !== "none" },
     includeReasoning: body.include_reasoning ?? true,
     parallelToolCalls: body.parallel_tool_calls ?? true,
     wantsSteps: shownLogprobs !== null || returnTokenIds || body.prompt_logprobs != null || usage.continuousUsage,
-    intervalTokens: Math.max(config.streamIntervalTokens, body.stream_interval ?? 1),
-    stream: body.stream ?? false,
-    priority: body.priority ?? 0,
-    cacheSalt: body.cache_salt ?? null,
+    ...lowerReply(body, context),
     sessionId: sessionId(body.session_id ?? null, context),
     ask: {
       ...usage,

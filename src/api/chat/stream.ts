@@ -1,28 +1,21 @@
-import type { EngineError, LogprobRows } from "../../ir/engine"
+import type { EngineError } from "../../ir/engine"
 import type { ChoiceUsage, ItemOpening, ItemSink, Outcome } from "../../ir/item-event"
-import type { Exchange, StreamView } from "../endpoint"
+import { ChunkStream } from "../chunk-stream"
+import type { Exchange } from "../endpoint"
 import { errorBody } from "../errors"
 import type { Fold } from "../fold"
-import { dataFrame, doneFrame, errorFrame, jsonLine, jsonString } from "../frames"
+import { FoldView } from "../fold-view"
+import { errorFrame, jsonLine, jsonString } from "../frames"
 import { chatLogprob, tokenName } from "../logprobs"
-import { runningUsage, timingBody, usageBody, usageChunk } from "../usage"
+import { runningUsage, type UsageBody, usageBody } from "../usage"
 import { systemFingerprint } from "../version"
 import type { ChatAsk } from "./lower"
 import { chatFinishReason } from "./present"
 
 /** Chat's stream: role chunk, deltas, a last chunk with the finish reason, usage, `[DONE]` (CHAT 4). */
-export class ChatStream implements StreamView {
-  private readonly exchange: Exchange<ChatAsk>
-  private readonly write: (frame: string) => void
-  /** Everything of a chunk up to its choices. */
-  private readonly head: string
-
+export class ChatStream extends ChunkStream<ChatAsk> {
   constructor(exchange: Exchange<ChatAsk>, write: (frame: string) => void) {
-    this.exchange = exchange
-    this.write = write
-    const { id, createdAt, model } = exchange
-    const head = jsonLine({ id, object: "chat.completion.chunk", created: createdAt, model })
-    this.head = `data: ${head.slice(0, -1)},"choices":[`
+    super("chat.completion.chunk", exchange, write)
   }
 
   begin(): void {
@@ -48,25 +41,8 @@ export class ChatStream implements StreamView {
     return new ChatChoice(this.exchange, index, fold, this.head, this.write)
   }
 
-  end(folds: readonly Fold[]): void {
-    const { ask, id, createdAt, model, config } = this.exchange
-    const failed = folds.some((fold) => fold.failure !== null)
-    if (ask.includeUsage && !failed) {
-      const usage = usageChunk(usageBody(this.exchange, folds, true))
-      const chunk: { [key: string]: unknown } = {
-        id,
-        object: "chat.completion.chunk",
-        created: createdAt,
-        model,
-        choices: [],
-        usage,
-        system_fingerprint: systemFingerprint,
-      }
-      const outcome = folds.length === 1 ? folds[0]!.outcome : null
-      if (config.enablePerRequestMetrics && outcome !== null) chunk.metrics = timingBody(outcome)
-      this.write(dataFrame(jsonLine(chunk)))
-    }
-    this.write(doneFrame)
+  protected usage(folds: readonly Fold[]): UsageBody {
+    return usageBody(this.exchange, folds, true)
   }
 }
 
@@ -82,8 +58,7 @@ interface Gathered {
  * One choice of a chat stream. Deltas leave at once; only when logprobs, ids or running usage ride beside them are
  * they gathered until the step ends, so that both share a chunk.
  */
-class ChatChoice implements ItemSink {
-  private readonly fold: Fold
+class ChatChoice extends FoldView {
   private readonly exchange: Exchange<ChatAsk>
   private readonly write: (frame: string) => void
   /** Up to the delta's value, and behind it. */
@@ -95,20 +70,16 @@ class ChatChoice implements ItemSink {
   private shownTokens = 0
 
   constructor(exchange: Exchange<ChatAsk>, index: number, fold: Fold, head: string, write: (frame: string) => void) {
+    super(fold)
     this.exchange = exchange
-    this.fold = fold
     this.write = write
     this.deltaHead = `${head}{"index":${index},"delta":`
     const { topLogprobs, returnTokenIds, continuousUsage } = exchange.ask
     this.gathers = topLogprobs !== null || returnTokenIds || continuousUsage
   }
 
-  promptLogprobs(rows: LogprobRows): void {
-    this.fold.promptLogprobs(rows)
-  }
-
-  open(item: ItemOpening): void {
-    this.fold.open(item)
+  override open(item: ItemOpening): void {
+    super.open(item)
     this.kind = item.kind
     if (item.kind !== "call") return
     this.callIndex += 1
@@ -117,8 +88,8 @@ class ChatChoice implements ItemSink {
   }
 
   /** Hot (bench/fold.ts). */
-  delta(text: string): void {
-    this.fold.delta(text)
+  override delta(text: string): void {
+    super.delta(text)
     if (this.kind === "call") {
       this.call(`{"index":${this.callIndex},"function":{"arguments":${jsonString(text)}}}`)
     } else if (this.gathers) {
@@ -129,28 +100,20 @@ class ChatChoice implements ItemSink {
     }
   }
 
-  close(cut: boolean): void {
-    this.fold.close(cut)
-  }
-
-  step(tokenIds: Uint32Array, start: number, end: number, logprobs: LogprobRows | null): void {
-    this.fold.step(tokenIds, start, end, logprobs)
-  }
-
-  flush(): void {
+  override flush(): void {
     if (!this.gathers) return
     if (this.gathered.rank > 0 || this.fold.tokenIds.length > this.shownTokens) this.emit("null", "")
   }
 
-  done(outcome: Outcome): void {
-    this.fold.done(outcome)
+  override done(outcome: Outcome): void {
+    super.done(outcome)
     const finish = chatFinishReason(outcome.finish, this.exchange.ask.toolChoice, this.fold)
     const stopReason = `,"stop_reason":${jsonLine(outcome.stopReason)}`
     this.emit(jsonLine(finish), stopReason)
   }
 
-  fail(error: EngineError, usage: ChoiceUsage | null): void {
-    this.fold.fail(error, usage)
+  override fail(error: EngineError, usage: ChoiceUsage | null): void {
+    super.fail(error, usage)
     this.flush()
     this.write(errorFrame(errorBody(error)))
   }

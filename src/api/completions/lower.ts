@@ -4,8 +4,8 @@ import type { LowerContext, Lowered } from "../endpoint"
 import { type InvalidRequest, invalid } from "../errors"
 import {
   asNumber,
+  lowerReply,
   lowerReplySampling,
-  lowerTruncation,
   lowerUsageOptions,
   replyFault,
   replyTokensFault,
@@ -52,18 +52,13 @@ export function lowerCompletion(
   return ok({
     id: `cmpl-${requestId(body.request_id ?? null, context)}`,
     prompts: prompts.value,
-    choicesPerPrompt: body.n ?? 1,
     sampling: sampling.value,
     replyTokensMax: Math.max(1, asked),
-    truncation: lowerTruncation(body),
     parsing: { isChat: false, calls: false },
     includeReasoning: true,
     parallelToolCalls: true,
     wantsSteps: logprobs !== null || promptLogprobs !== null || returnTokenIds || usage.continuousUsage,
-    intervalTokens: Math.max(config.streamIntervalTokens, body.stream_interval ?? 1),
-    stream: body.stream ?? false,
-    priority: body.priority ?? 0,
-    cacheSalt: body.cache_salt ?? null,
+    ...lowerReply(body, context),
     sessionId: sessionId(body.session_id ?? null, context),
     ask: {
       ...usage,

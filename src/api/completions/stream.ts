@@ -1,27 +1,21 @@
-import type { EngineError, LogprobRows } from "../../ir/engine"
-import type { ChoiceUsage, ItemOpening, ItemSink, Outcome } from "../../ir/item-event"
-import type { Exchange, StreamView } from "../endpoint"
+import type { EngineError } from "../../ir/engine"
+import type { ChoiceUsage, ItemSink, Outcome } from "../../ir/item-event"
+import { ChunkStream } from "../chunk-stream"
+import type { Exchange } from "../endpoint"
 import { errorBody } from "../errors"
 import type { Fold } from "../fold"
-import { dataFrame, doneFrame, errorFrame, jsonLine, jsonString } from "../frames"
+import { FoldView } from "../fold-view"
+import { errorFrame, jsonLine, jsonString } from "../frames"
 import { CompletionLogprobs } from "../logprobs"
-import { runningUsage, timingBody, usageChunk } from "../usage"
+import { runningUsage, type UsageBody } from "../usage"
 import { systemFingerprint } from "../version"
 import type { CompletionAsk } from "./lower"
 import { addPromptLogprobs, addTokenLogprobs, completionUsage, promptText } from "./present"
 
 /** Completions' stream: text chunks, usage, `[DONE]`; choices interleave by `index` (CHAT 7). */
-export class CompletionStream implements StreamView {
-  private readonly exchange: Exchange<CompletionAsk>
-  private readonly write: (frame: string) => void
-  private readonly head: string
-
+export class CompletionStream extends ChunkStream<CompletionAsk> {
   constructor(exchange: Exchange<CompletionAsk>, write: (frame: string) => void) {
-    this.exchange = exchange
-    this.write = write
-    const { id, createdAt, model } = exchange
-    const head = jsonLine({ id, object: "text_completion", created: createdAt, model })
-    this.head = `data: ${head.slice(0, -1)},"choices":[`
+    super("text_completion", exchange, write)
   }
 
   begin(): void {}
@@ -30,25 +24,15 @@ export class CompletionStream implements StreamView {
     return new CompletionChoice(this.exchange, index, fold, this.head, this.write)
   }
 
-  end(folds: readonly Fold[]): void {
-    const { ask, id, createdAt, model, config } = this.exchange
-    const failed = folds.some((fold) => fold.failure !== null)
-    if (ask.includeUsage && !failed) {
-      const usage = usageChunk(completionUsage(this.exchange, folds))
-      const outcome = folds.length === 1 ? folds[0]!.outcome : null
-      const metrics = config.enablePerRequestMetrics && outcome !== null ? { metrics: timingBody(outcome) } : {}
-      const head = { id, object: "text_completion", created: createdAt, model, choices: [] }
-      this.write(dataFrame(jsonLine({ ...head, usage, system_fingerprint: systemFingerprint, ...metrics })))
-    }
-    this.write(doneFrame)
+  protected usage(folds: readonly Fold[]): UsageBody {
+    return completionUsage(this.exchange, folds)
   }
 }
 
 /** One choice. Text leaves at once unless logprobs, ids or running usage ride beside it; then once a step. */
-class CompletionChoice implements ItemSink {
+class CompletionChoice extends FoldView {
   private readonly exchange: Exchange<CompletionAsk>
   private readonly index: number
-  private readonly fold: Fold
   private readonly write: (frame: string) => void
   private readonly textHead: string
   private readonly gathers: boolean
@@ -64,51 +48,35 @@ class CompletionChoice implements ItemSink {
     head: string,
     write: (frame: string) => void,
   ) {
+    super(fold)
     this.exchange = exchange
     this.index = index
-    this.fold = fold
     this.write = write
     this.textHead = `${head}{"index":${index},"text":`
     const { logprobs, returnTokenIds, continuousUsage } = exchange.ask
     this.gathers = logprobs !== null || returnTokenIds || continuousUsage
   }
 
-  promptLogprobs(rows: LogprobRows): void {
-    this.fold.promptLogprobs(rows)
-  }
-
-  open(item: ItemOpening): void {
-    this.fold.open(item)
-  }
-
   /** Hot (bench/fold.ts). */
-  delta(text: string): void {
-    this.fold.delta(text)
+  override delta(text: string): void {
+    super.delta(text)
     if (this.exchange.ask.promptOnly) return
     if (this.gathers || this.isFirst) this.gathered += text
     else this.write(`${this.textHead}${jsonString(text)}${plainTail}`)
   }
 
-  close(cut: boolean): void {
-    this.fold.close(cut)
-  }
-
-  step(tokenIds: Uint32Array, start: number, end: number, logprobs: LogprobRows | null): void {
-    this.fold.step(tokenIds, start, end, logprobs)
-  }
-
-  flush(): void {
+  override flush(): void {
     if (this.gathered === "" && this.fold.tokenIds.length === this.shownTokens) return
     this.emit("null", "null")
   }
 
-  done(outcome: Outcome): void {
-    this.fold.done(outcome)
+  override done(outcome: Outcome): void {
+    super.done(outcome)
     this.emit(jsonLine(outcome.finish), jsonLine(outcome.stopReason))
   }
 
-  fail(error: EngineError, usage: ChoiceUsage | null): void {
-    this.fold.fail(error, usage)
+  override fail(error: EngineError, usage: ChoiceUsage | null): void {
+    super.fail(error, usage)
     this.flush()
     this.write(errorFrame(errorBody(error)))
   }

@@ -4,7 +4,7 @@ import { err, ok, type Result } from "../../result"
 import { lowerTemplateKwargs } from "../conversation"
 import type { LowerContext, Lowered } from "../endpoint"
 import { type ApiError, type InvalidRequest, invalid } from "../errors"
-import { asNumber, requestId, sessionId } from "../reply-fields"
+import { asNumber, lowerDelivery, requestId, sessionId } from "../reply-fields"
 import { lowerFormat, lowerSampling } from "../sampling"
 import { lowerInput } from "./input"
 import type { ResponseBody } from "./schema"
@@ -83,10 +83,8 @@ export function lowerResponse(body: ResponseBody, context: LowerContext): Result
     includeReasoning: body.include_reasoning ?? true,
     parallelToolCalls: body.parallel_tool_calls ?? true,
     wantsSteps: shownLogprobs !== null,
-    intervalTokens: Math.max(config.streamIntervalTokens, body.stream_interval ?? 1),
-    stream: body.stream ?? false,
+    ...lowerDelivery(body, context),
     priority: headerPriority(context) ?? body.priority ?? 0,
-    cacheSalt: body.cache_salt ?? null,
     sessionId:
       sessionId(body.session_id ?? null, context) ??
       (typeof sessionArg === "string" && sessionArg !== "" ? sessionArg : null),

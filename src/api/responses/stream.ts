@@ -1,7 +1,8 @@
-import type { EngineError, LogprobRows } from "../../ir/engine"
+import type { EngineError } from "../../ir/engine"
 import type { ChoiceUsage, ItemOpening, ItemSink, Outcome } from "../../ir/item-event"
 import type { Exchange, StreamView } from "../endpoint"
 import type { Fold, FoldedItem } from "../fold"
+import { FoldView } from "../fold-view"
 import { jsonLine, jsonString } from "../frames"
 import { type EventWriter, ItemEvents } from "./item-events"
 import type { ResponseAsk } from "./lower"
@@ -61,51 +62,40 @@ export class ResponseStream implements StreamView, EventWriter {
 }
 
 /** The items of the one choice, each event written as it happens. */
-class ResponseItems implements ItemSink {
+class ResponseItems extends FoldView {
   private readonly stream: ResponseStream
-  private readonly fold: Fold
   private readonly events: ItemEvents
 
   constructor(stream: ResponseStream, fold: Fold, events: ItemEvents) {
+    super(fold)
     this.stream = stream
-    this.fold = fold
     this.events = events
   }
 
-  promptLogprobs(rows: LogprobRows): void {
-    this.fold.promptLogprobs(rows)
-  }
-
-  open(item: ItemOpening): void {
-    this.fold.open(item)
+  override open(item: ItemOpening): void {
+    super.open(item)
     this.events.open(item)
   }
 
   /** Hot (bench/fold.ts). */
-  delta(text: string): void {
-    this.fold.delta(text)
+  override delta(text: string): void {
+    super.delta(text)
     this.events.delta(text)
   }
 
   /** Only the last item is cut; whether that makes it incomplete is known with the finish reason. */
-  close(cut: boolean): void {
-    this.fold.close(cut)
+  override close(cut: boolean): void {
+    super.close(cut)
     if (!cut) this.events.close(this.fold.current, null)
   }
 
-  step(tokenIds: Uint32Array, start: number, end: number, logprobs: LogprobRows | null): void {
-    this.fold.step(tokenIds, start, end, logprobs)
-  }
-
-  flush(): void {}
-
-  done(outcome: Outcome): void {
-    this.fold.done(outcome)
+  override done(outcome: Outcome): void {
+    super.done(outcome)
     this.end()
   }
 
-  fail(error: EngineError, usage: ChoiceUsage | null): void {
-    this.fold.fail(error, usage)
+  override fail(error: EngineError, usage: ChoiceUsage | null): void {
+    super.fail(error, usage)
     this.end()
   }
 
@@ -127,61 +117,52 @@ interface Happened {
  * The same with logprobs. A step's tokens are known only after its items, so events wait until the step is over and
  * leave with the logprobs of their tokens.
  */
-class LogprobItems implements ItemSink {
+class LogprobItems extends FoldView {
   private readonly stream: ResponseStream
-  private readonly fold: Fold
   private readonly events: ItemEvents
   private readonly exchange: Exchange<ResponseAsk>
   private readonly logprobs: TextLogprobs
   private happened: Happened[] = []
 
   constructor(stream: ResponseStream, fold: Fold, events: ItemEvents, exchange: Exchange<ResponseAsk>) {
+    super(fold)
     this.stream = stream
-    this.fold = fold
     this.events = events
     this.exchange = exchange
     this.logprobs = new TextLogprobs(fold, exchange.facts.tokenText)
   }
 
-  promptLogprobs(rows: LogprobRows): void {
-    this.fold.promptLogprobs(rows)
-  }
-
-  open(item: ItemOpening): void {
-    this.fold.open(item)
+  override open(item: ItemOpening): void {
+    super.open(item)
     this.happened.push({ what: "open", item: this.fold.current, text: "" })
   }
 
-  delta(text: string): void {
-    this.fold.delta(text)
+  override delta(text: string): void {
+    super.delta(text)
     const last = this.happened.at(-1)
     if (last?.what === "delta") last.text += text
     else this.happened.push({ what: "delta", item: this.fold.current, text })
   }
 
-  close(cut: boolean): void {
-    this.fold.close(cut)
+  override close(cut: boolean): void {
+    super.close(cut)
     this.happened.push({ what: "close", item: this.fold.current, text: "" })
   }
 
-  step(tokenIds: Uint32Array, start: number, end: number, logprobs: LogprobRows | null): void {
-    this.fold.step(tokenIds, start, end, logprobs)
-  }
-
-  flush(): void {
+  override flush(): void {
     this.logprobs.advance()
     this.tell()
   }
 
-  done(outcome: Outcome): void {
-    this.fold.done(outcome)
+  override done(outcome: Outcome): void {
+    super.done(outcome)
     this.logprobs.finish()
     this.tell()
     this.stream.terminal(this.fold)
   }
 
-  fail(error: EngineError, usage: ChoiceUsage | null): void {
-    this.fold.fail(error, usage)
+  override fail(error: EngineError, usage: ChoiceUsage | null): void {
+    super.fail(error, usage)
     this.logprobs.finish()
     this.tell()
     this.stream.terminal(this.fold)
