@@ -6,7 +6,6 @@
  * Every text is compared with the one that was encoded.
  */
 import { cpus } from "node:os"
-import { parseArgs } from "node:util"
 import { Piece } from "../src/ir/piece"
 import type { Tokenizer } from "../src/tokenizer/tokenizer"
 import { sampleTexts, type TextKind } from "./support/sample-texts"
@@ -14,20 +13,14 @@ import {
   npmPeers,
   type Peer,
   type PeerRow,
+  peerFlags,
   pythonRows,
   sluicePeer,
   vocabularyFile,
   vocabularyNamed,
 } from "./support/tokenizer-peers"
 
-const { values: flags } = parseArgs({
-  options: {
-    check: { type: "boolean", default: false },
-    npm: { type: "boolean", default: false },
-    python: { type: "boolean", default: false },
-    vocabularies: { type: "string" },
-  },
-})
+const flags = peerFlags()
 const names = (flags.vocabularies ?? (flags.check ? "qwen3,llama2" : "qwen3,llama3_1,o200k_base,gemma3")).split(",")
 const bytes = flags.check ? 20_000 : 1_000_000
 const roundMs = flags.check ? 5 : 200

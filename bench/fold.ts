@@ -11,7 +11,7 @@ import { Fold } from "../src/api/fold"
 import { Items } from "../src/generate/items"
 import { Sequence } from "../src/generate/sequence"
 import { StopFilter } from "../src/generate/stop"
-import { type EngineOutput, Finish } from "../src/ir/engine"
+import { emptyOutput, Finish } from "../src/ir/engine"
 import { builtInProfile } from "../src/model/built-in"
 import { chooseParser } from "../src/parser/registry"
 import { openO200k } from "../src/tokenizer/open"
@@ -108,21 +108,7 @@ function runOnce(ids: Uint32Array, step: number, stop: readonly string[]): Fold 
     onEnd: () => {},
     abortEngine: () => {},
   })
-  const output: EngineOutput = {
-    tokenIds: ids,
-    start: 0,
-    end: 0,
-    finish: Finish.none,
-    stopTokenId: -1,
-    logprobs: null,
-    promptLogprobs: null,
-    cachedTokens: -1,
-    at: -1,
-    cacheWriteTokens: -1,
-    queuedAt: -1,
-    scheduledAt: -1,
-    kvTransferParams: null,
-  }
+  const output = emptyOutput(ids)
   for (let start = 0; start < ids.length; start += step) {
     output.start = start
     output.end = Math.min(ids.length, start + step)

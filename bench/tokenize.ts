@@ -8,7 +8,6 @@
  */
 import { readFileSync } from "node:fs"
 import { cpus } from "node:os"
-import { parseArgs } from "node:util"
 import { loadBytes } from "../src/tokenizer/load"
 import texts from "../test/tokenizer/golden/texts.json"
 import { longTexts } from "../test/tokenizer/golden-texts"
@@ -17,20 +16,14 @@ import {
   npmPeers,
   type Peer,
   type PeerRow,
+  peerFlags,
   pythonRows,
   sluicePeer,
   vocabularyFile,
   vocabularyNamed,
 } from "./support/tokenizer-peers"
 
-const { values: flags } = parseArgs({
-  options: {
-    check: { type: "boolean", default: false },
-    npm: { type: "boolean", default: false },
-    python: { type: "boolean", default: false },
-    vocabularies: { type: "string" },
-  },
-})
+const flags = peerFlags()
 const names = (flags.vocabularies ?? (flags.check ? "qwen3,o200k_base" : "qwen3,llama3_1,o200k_base,gemma3")).split(",")
 const roundMs = flags.check ? 5 : 200
 const rounds = flags.check ? 2 : 7

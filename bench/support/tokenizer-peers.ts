@@ -5,8 +5,22 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { join } from "node:path"
+import { parseArgs } from "node:util"
 import { WasmTokenizer } from "../../src/tokenizer/wasm-tokenizer"
 import { type Vocabulary, vocabularies, vocabularyFolder } from "../../test/tokenizer/vocabularies"
+
+/** What the tokenizer benches are told: a small run with checks, and which peers and vocabularies. */
+export function peerFlags() {
+  const { values } = parseArgs({
+    options: {
+      check: { type: "boolean", default: false },
+      npm: { type: "boolean", default: false },
+      python: { type: "boolean", default: false },
+      vocabularies: { type: "string" },
+    },
+  })
+  return values
+}
 
 /** Text ↔ ids of one vocabulary. Special tokens that a text spells out become their ids, where the peer knows them. */
 export interface Peer {

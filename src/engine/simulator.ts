@@ -11,6 +11,7 @@ import {
   type EngineReceiver,
   type EngineSequence,
   type EngineStatus,
+  emptyOutput,
   Finish,
   type LogprobRows,
 } from "../ir/engine"
@@ -64,21 +65,7 @@ export class Simulator implements Engine {
   private armedForMs = Number.POSITIVE_INFINITY
   private disarm: (() => void) | null = null
   private readonly rows = new ReusedRows()
-  private readonly output: EngineOutput = {
-    tokenIds: new Uint32Array(64),
-    start: 0,
-    end: 0,
-    finish: Finish.none,
-    stopTokenId: -1,
-    logprobs: null,
-    promptLogprobs: null,
-    cachedTokens: -1,
-    cacheWriteTokens: -1,
-    at: -1,
-    queuedAt: -1,
-    scheduledAt: -1,
-    kvTransferParams: null,
-  }
+  private readonly output = emptyOutput(new Uint32Array(64))
   /** The `n` choices of a request bring the same text: encoded once. */
   private lastText: { readonly text: string; readonly ordinary: boolean; readonly ids: Uint32Array } | null = null
 

@@ -72,6 +72,25 @@ export interface EngineOutput {
   kvTransferParams: Json
 }
 
+/** An output that says nothing yet, for an engine to reuse; it owns `tokenIds` from now on. */
+export function emptyOutput(tokenIds: Uint32Array): EngineOutput {
+  return {
+    tokenIds,
+    start: 0,
+    end: 0,
+    finish: Finish.none,
+    stopTokenId: -1,
+    logprobs: null,
+    promptLogprobs: null,
+    cachedTokens: -1,
+    cacheWriteTokens: -1,
+    at: -1,
+    queuedAt: -1,
+    scheduledAt: -1,
+    kvTransferParams: null,
+  }
+}
+
 /** Who gets the outputs of one sequence. After `fail`, or an output that finishes, neither is called again. */
 export interface EngineReceiver {
   /** Hot: one step. Must not keep the object. */

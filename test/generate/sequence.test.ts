@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test"
 import { Items } from "../../src/generate/items"
 import { Sequence } from "../../src/generate/sequence"
 import { StopFilter } from "../../src/generate/stop"
-import { type EngineOutput, Finish } from "../../src/ir/engine"
+import { type EngineOutput, emptyOutput, Finish } from "../../src/ir/engine"
 import type { Piece } from "../../src/ir/piece"
 import type { OutputParser, ParserSink } from "../../src/parser/parser"
 import { type ItemCall, RecordingSink } from "../support/recording-sink"
@@ -90,19 +90,13 @@ function run(
 function engineOutput(ids: readonly number[], finish: Finish): EngineOutput {
   return {
     // Views into larger arrays are what engines give.
-    tokenIds: Uint32Array.from([99, ...ids]),
+    ...emptyOutput(Uint32Array.from([99, ...ids])),
     start: 1,
     end: 1 + ids.length,
     finish,
-    stopTokenId: -1,
-    logprobs: null,
-    promptLogprobs: null,
     cachedTokens: 3,
-    at: -1,
-    cacheWriteTokens: -1,
     queuedAt: 1,
     scheduledAt: 2,
-    kvTransferParams: null,
   }
 }
 

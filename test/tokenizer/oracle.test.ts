@@ -3,8 +3,8 @@
  * than the golden ones, and the Unicode tables. A failing case names the seed to run again.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { missingPython, prepareEnvironment, run } from "../support/python-environment"
 import { hashOf, textAt, textHash, unpackHashes } from "./golden-texts"
 import { vocabularies } from "./vocabularies"
 
@@ -16,39 +16,7 @@ const textsEach = 3_000
 /** Another one each time, so that runs add up. */
 const seed = 2 + Math.floor(Math.random() * 1_000_000)
 
-/** Why no environment can be made here, or null. */
-function missing(): string | null {
-  const probe = "import sys, venv, ensurepip; sys.exit(0 if sys.version_info >= (3, 10) else 3)"
-  if (Bun.which("python3") === null) return "no python3"
-  const { exitCode } = Bun.spawnSync(["python3", "-c", probe], { stdout: "ignore", stderr: "ignore" })
-  if (exitCode === 0) return null
-  return exitCode === 3 ? "python3 is older than 3.10" : "python3 has no venv or no ensurepip"
-}
-
-async function run(...command: readonly string[]): Promise<string> {
-  const child = Bun.spawn([...command], { stdin: "ignore", stdout: "pipe", stderr: "pipe" })
-  const [out, errors, code] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-    child.exited,
-  ])
-  if (code !== 0) throw new Error(`${command.join(" ")} ended with ${code}:\n${out}${errors}`)
-  return out
-}
-
-/** Makes the environment unless one with the same requirements is there. */
-async function prepare(): Promise<void> {
-  const requirements = join(vocab, "requirements.txt")
-  const stamp = join(environment, ".installed-requirements")
-  const wanted = readFileSync(requirements, "utf8")
-  if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return
-  rmSync(environment, { recursive: true, force: true })
-  await run("python3", "-m", "venv", environment)
-  await run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement", requirements)
-  writeFileSync(stamp, wanted)
-}
-
-const reason = missing()
+const reason = missingPython()
 if (reason !== null) console.log(`oracle: skipped, ${reason}`)
 
 describe(`the reference tokenizers, seed ${seed}`, () => {
@@ -59,7 +27,7 @@ describe(`the reference tokenizers, seed ${seed}`, () => {
 
   beforeAll(async () => {
     if (reason !== null) return
-    await prepare()
+    await prepareEnvironment(environment, join(vocab, "requirements.txt"))
     const script = join(root, "scripts/tokenizer-golden.py")
     const out = await run(python, "-B", script, "--live", `${seed}`, `${textsEach}`)
     for (const line of out.trim().split("\n")) {
