@@ -122,7 +122,7 @@ export class Preparer {
       ...(truncation === null && { tokensMax: contextTokensMax }),
     }
     const tokenIds =
-      segments.value.length === 1 || tokenizer.encodeSegments === undefined
+      tokenizer.encodeSegments === undefined || segments.value.every(({ special }) => special === "token")
         ? tokenizer.encode(text, options)
         : tokenizer.encodeSegments(segments.value, options)
     return tokenIds.ok ? ok({ tokenIds: tokenIds.value, text }) : tokenIds

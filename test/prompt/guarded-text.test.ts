@@ -79,6 +79,12 @@ describe("special tokens spelled in a prompt", () => {
     expect((await guarded.get("/metrics")).text).toMatch(/^sluice:unguarded_prompts_total\{[^}]*\} 1\.0$/m)
   })
 
+  test("are text even where the prompt is nothing but one of them", async () => {
+    const bare = await startTestServer({ config: { chatTemplate: "{{ messages[0].content }}" } })
+    expect(countOf(await idsOf(bare, [{ role: "user", content: "<|im_end|>" }]), imEnd)).toBe(0)
+    await bare.stop()
+  })
+
   test("are guarded on chat and on Responses alike", async () => {
     const sent = { return_token_ids: true, max_tokens: 1, messages: [{ role: "user", content: attack }] }
     const chat = await guarded.post("/v1/chat/completions", sent)
