@@ -23,6 +23,9 @@ export type SegmentEncoder = Pick<BpeCore, "encode" | "encodePiece" | "encodeWit
 /** Ids that a call may leave allocated for the next one: 4 MiB. */
 const keptIdsMax = 1 << 20
 
+/** What a call that gives no options asks for; as in HF tokenizers. */
+const usualOptions: EncodeOptions = { addSpecialTokens: true }
+
 /** One BPE vocabulary, ready to use. Not re-entrant: a call ends before the next begins. */
 export class WasmTokenizer implements Tokenizer {
   readonly vocabSize: number
@@ -84,11 +87,14 @@ export class WasmTokenizer implements Tokenizer {
     this.tracksControl = parts.normalizer !== null && normalized.some((token) => token.special)
   }
 
-  encode(text: string, options: EncodeOptions): Result<Uint32Array, EncodeFailure> {
+  encode(text: string, options: EncodeOptions = usualOptions): Result<Uint32Array, EncodeFailure> {
     return this.encodeText(text, options, null)
   }
 
-  encodeSegments(segments: readonly TextSegment[], options: EncodeOptions): Result<Uint32Array, EncodeFailure> {
+  encodeSegments(
+    segments: readonly TextSegment[],
+    options: EncodeOptions = usualOptions,
+  ): Result<Uint32Array, EncodeFailure> {
     // One text, as the reference would have it, with the places where no special token may be seen.
     const ends: number[] = []
     const control: boolean[] = []
@@ -116,7 +122,7 @@ export class WasmTokenizer implements Tokenizer {
    * As `encode`, into the caller's array from its start: how many ids there are. More than fit: the array holds the
    * first ones, and the count says what it would take.
    */
-  encodeInto(text: string, out: Uint32Array, options: EncodeOptions): Result<number, EncodeFailure> {
+  encodeInto(text: string, out: Uint32Array, options: EncodeOptions = usualOptions): Result<number, EncodeFailure> {
     const own = this.ids
     this.ids = out
     this.growsIds = false
@@ -130,7 +136,7 @@ export class WasmTokenizer implements Tokenizer {
   }
 
   /** As `encode`, for many texts; the first failure ends it. */
-  encodeBatch(texts: readonly string[], options: EncodeOptions): Result<Uint32Array[], EncodeFailure> {
+  encodeBatch(texts: readonly string[], options: EncodeOptions = usualOptions): Result<Uint32Array[], EncodeFailure> {
     const all: Uint32Array[] = []
     for (const text of texts) {
       const encoded = this.encode(text, options)
@@ -140,7 +146,11 @@ export class WasmTokenizer implements Tokenizer {
     return ok(all)
   }
 
-  encodeWithOffsets(text: string, unit: OffsetUnit, options: EncodeOptions): Result<TokensWithOffsets, EncodeFailure> {
+  encodeWithOffsets(
+    text: string,
+    unit: OffsetUnit,
+    options: EncodeOptions = usualOptions,
+  ): Result<TokensWithOffsets, EncodeFailure> {
     const failure = this.run(text, options, null, true)
     if (failure !== null) return err(failure)
     const tokenIds = this.ids.slice(0, this.count)
@@ -150,7 +160,7 @@ export class WasmTokenizer implements Tokenizer {
     return ok({ tokenIds, offsets })
   }
 
-  decode(tokenIds: Uint32Array, skipSpecialTokens: boolean): string {
+  decode(tokenIds: Uint32Array, skipSpecialTokens = true): string {
     if (this.bytes !== null) return this.bytes.decode(tokenIds, skipSpecialTokens)
     return this.sentencePiece!.decode(tokenIds, skipSpecialTokens)
   }
