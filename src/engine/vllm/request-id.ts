@@ -1,0 +1,92 @@
+/**
+ * Ids under which the engine knows sequences: `<public id>-<instance>-<slot><serial>`. The tail has a fixed width, so
+ * that an output finds its sequence by integer arithmetic on the id's last bytes, without a string or a map.
+ */
+
+/** Hex digits of the tail: `-` instance `-` slot serial. */
+const instanceDigits = 8
+const slotDigits = 5
+const serialDigits = 7
+const tailBytes = 1 + instanceDigits + 1 + slotDigits + serialDigits
+
+/** Sequences that can run at once through one front end. */
+export const slotsMax = 16 ** slotDigits
+/** Serials count up to here and start over; only ids that live at the same time must differ, and those differ by slot. */
+export const serialsMax = 16 ** serialDigits
+/** Characters of the public id that the engine's logs show. */
+export const publicIdCharactersMax = 128
+
+const dash = 0x2d
+
+/** Hex digits of a number, at a fixed width. */
+function hex(value: number, digits: number): string {
+  return value.toString(16).padStart(digits, "0")
+}
+
+/**
+ * Makes and reads request ids of one process. `instance` is this process's random 32-bit number: sequences that a front
+ * end left behind when it died never meet those of the next one (ENGINE_PROTOCOL 15, trap 1: a second live id kills the
+ * engine). Ids that are not ours, of another instance or damaged read as slot -1.
+ */
+export class RequestIds {
+  /** What `read` found; -1 = not an id of this process. */
+  slot = -1
+  serial = 0
+  private readonly tail: string
+  /** The instance's eight digits, as two 32-bit words of their characters. */
+  private readonly instanceHigh: number
+  private readonly instanceLow: number
+
+  constructor(instance: number) {
+    const digits = hex(instance >>> 0, instanceDigits)
+    this.tail = `-${digits}-`
+    const word = (from: number): number =>
+      (digits.charCodeAt(from) << 24) |
+      (digits.charCodeAt(from + 1) << 16) |
+      (digits.charCodeAt(from + 2) << 8) |
+      digits.charCodeAt(from + 3)
+    this.instanceHigh = word(0)
+    this.instanceLow = word(4)
+  }
+
+  /**
+   * The id of a sequence; `slot` below `slotsMax`, `serial` below `serialsMax`. The public id is cut, and characters
+   * other than printable ASCII become `_`: it only helps people who read the engine's log.
+   */
+  make(publicId: string, slot: number, serial: number): string {
+    const shown = publicId.slice(0, publicIdCharactersMax).replace(/[^\x21-\x7e]/g, "_")
+    return `${shown}${this.tail}${hex(slot, slotDigits)}${hex(serial, serialDigits)}`
+  }
+
+  /** Hot (bench/frames.ts): sets `slot` and `serial` from the id in `bytes[start, end)`; slot -1 = not one of ours. */
+  read(bytes: Uint8Array, start: number, end: number): void {
+    this.slot = -1
+    const at = end - tailBytes
+    if (at < start) return
+    if (bytes[at] !== dash || bytes[at + 9] !== dash) return
+    if (word(bytes, at + 1) !== this.instanceHigh || word(bytes, at + 5) !== this.instanceLow) return
+    const first = hexValue(word(bytes, at + 10))
+    const second = hexValue(word(bytes, at + 14))
+    const third = hexValue(word(bytes, at + 18))
+    if ((first | second | third) < 0) return
+    this.slot = (first << 4) | (second >> 12)
+    this.serial = ((second & 0xfff) << 16) | third
+  }
+}
+
+function word(bytes: Uint8Array, at: number): number {
+  return (bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!
+}
+
+/**
+ * Value of four lower-case hex digits that stand in one word, -1 if one of them is none. All four at once: a letter
+ * differs from a digit in bit 6, and writing the value back must give the same characters.
+ */
+function hexValue(characters: number): number {
+  const letters = (characters >>> 6) & 0x0101_0101
+  const values = ((characters & 0x0f0f_0f0f) + letters * 9) & 0x0f0f_0f0f
+  const above9 = ((values + 0x0606_0606) >>> 4) & 0x0101_0101
+  if (((values + 0x3030_3030 + above9 * 0x27) | 0) !== characters) return -1
+  const pairs = (values | (values >>> 4)) & 0x00ff_00ff
+  return (pairs | (pairs >>> 8)) & 0xffff
+}
