@@ -75,8 +75,10 @@ export interface Config {
   readonly shutdownTimeoutSeconds: number
   readonly skipModelNameValidation: boolean
   readonly limits: Limits
-  readonly engine: "simulator"
+  readonly engine: "simulator" | "vllm"
   readonly simulator: SimulatorConfig
+  /** Counts only where `engine` is `vllm`. */
+  readonly vllm: VllmConfig
 }
 
 /** Bounds on what comes from outside. Each has a name in --help or in the environment and a clear error. */
@@ -115,6 +117,67 @@ export interface SimulatorConfig {
   readonly allowScripts: boolean
   /** How long a `fatal` failure keeps the engine down. */
   readonly restartMs: number
+}
+
+/** Back ends of vLLM that hold a reply to a grammar. Source: vLLM 0.33.0, StructuredOutputsConfig. */
+export const structuredOutputsBackends = ["auto", "xgrammar", "guidance", "outlines", "lm-format-enforcer"] as const
+/** One of them. */
+export type StructuredOutputsBackend = (typeof structuredOutputsBackends)[number]
+
+/** The link to vLLM's headless engines (ENGINE_PROTOCOL §1, §12): engines dial us, and some of them we start. */
+export interface VllmConfig {
+  /** Engines in all, here and elsewhere: data-parallel ranks 0 … size − 1. */
+  readonly dataParallelSize: number
+  /** Host name or address without brackets; handshake and data sockets bind it, and engines dial it. */
+  readonly address: string
+  /** Port of the handshake; 0 = any free one. */
+  readonly rpcPort: number
+  /** Whether Sluice plays the coordinator of data parallel; `auto` = for mixture-of-experts models with several ranks. */
+  readonly coordinator: "auto" | "on" | "off"
+  /** What starts engines here; null = all of them are started elsewhere. */
+  readonly command: EngineCommand | null
+  readonly restart: EngineRestart
+  /** Time from the start of an engine to its registration; later it is started again. null = no limit. */
+  readonly startupTimeoutSeconds: number | null
+  /** Time between SIGTERM and SIGKILL for an engine that we started. */
+  readonly stopTimeoutMs: number
+  /** Time without any output and without an answer to a utility call, while requests run; 0 = never taken for hung. */
+  readonly hangTimeoutMs: number
+  /** Time for the answer to any other utility call. */
+  readonly utilityTimeoutMs: number
+  readonly loraModules: readonly LoraModule[]
+  readonly structuredOutputsBackend: StructuredOutputsBackend
+}
+
+/** A command that starts engines on this machine. It runs without a shell. */
+export interface EngineCommand {
+  /** Program and arguments, without those that say where Sluice is: `engineArguments` adds them. */
+  readonly words: readonly string[]
+  /** Engines that one run of it starts, from rank 0 on. At least 1. */
+  readonly engines: number
+}
+
+/** When an engine that we started and that ended is started again. */
+export interface EngineRestart {
+  /** `on-failure` leaves alone what ended by itself with status 0. */
+  readonly policy: "never" | "on-failure" | "always"
+  /** Wait before the first start again; each further one in a row doubles it. */
+  readonly delayMs: number
+  readonly delayMsMax: number
+  /** Starts again in a row; a run of at least `stableMs` begins a new row. */
+  readonly restartsMax: number
+  readonly stableMs: number
+}
+
+/** An adapter that requests may name as their model. */
+export interface LoraModule {
+  readonly name: string
+  /** Folder or `org/name`, as the engine reads it. */
+  readonly path: string
+  /** Shown as the parent in /v1/models; null = the served model. */
+  readonly baseModelName: string | null
+  /** Whether the engine shall expect three-dimensional expert weights (vLLM's `is_3d_lora_weight`). */
+  readonly is3dWeight: boolean
 }
 
 /** Values used where neither flag, environment nor config file says otherwise. */
@@ -177,4 +240,18 @@ export const defaultConfig: Config = {
   },
   engine: "simulator",
   simulator: { stepMs: 10, prefillMs: 5, sequencesMax: 256, seed: 0, allowScripts: true, restartMs: 5_000 },
+  vllm: {
+    dataParallelSize: 1,
+    address: "127.0.0.1",
+    rpcPort: 29_550,
+    coordinator: "auto",
+    command: null,
+    restart: { policy: "on-failure", delayMs: 1_000, delayMsMax: 60_000, restartsMax: 5, stableMs: 600_000 },
+    startupTimeoutSeconds: null,
+    stopTimeoutMs: 10_000,
+    hangTimeoutMs: 60_000,
+    utilityTimeoutMs: 60_000,
+    loraModules: [],
+    structuredOutputsBackend: "auto",
+  },
 }

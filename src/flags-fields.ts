@@ -9,10 +9,18 @@ import { err, ok, type Result } from "./result"
 type Writable<Value> = { -readonly [Key in keyof Value]: Value[Key] }
 
 /** A `Config` being filled, with what must be looked at again once all flags are known. */
-export interface Draft extends Omit<Writable<Config>, "cors" | "limits" | "simulator"> {
+export interface Draft extends Omit<Writable<Config>, "cors" | "limits" | "simulator" | "vllm"> {
   cors: Writable<Config["cors"]>
   limits: Writable<Config["limits"]>
   simulator: Writable<Config["simulator"]>
+  vllm: Omit<Writable<Config["vllm"]>, "restart"> & { restart: Writable<Config["vllm"]["restart"]> }
+  engineChoice: "auto" | Config["engine"]
+  /** `--engine-command` as words; null = not given. */
+  engineCommandWords: readonly string[] | null
+  /** Engines to start here; null = not given. */
+  dataParallelSizeLocal: number | null
+  /** Words for the command line of an engine that we start, from flags that are the engine's too. */
+  engineArguments: string[]
   /** `--chat-template` as written: a path or the template itself. */
   chatTemplateSource: string | null
   sslKeyFile: string | null
@@ -27,6 +35,11 @@ export function emptyDraft(): Draft {
     cors: { ...defaultConfig.cors },
     limits: { ...defaultConfig.limits },
     simulator: { ...defaultConfig.simulator },
+    vllm: { ...defaultConfig.vllm, restart: { ...defaultConfig.vllm.restart } },
+    engineChoice: "auto",
+    engineCommandWords: null,
+    dataParallelSizeLocal: null,
+    engineArguments: [],
     chatTemplateSource: null,
     sslKeyFile: null,
     sslCertFile: null,
@@ -44,6 +57,7 @@ export const flagGroups = [
   "replies",
   "logging",
   "limits",
+  "engine",
   "simulator",
 ] as const
 /** One of the headings. */
@@ -69,7 +83,19 @@ export interface Flag {
   readonly defaultText: string
   /** Variables that count where neither command line nor config file gives the flag; the first that is set wins. */
   readonly env: readonly string[]
+  /** vLLM's short spelling, without its dash; "" = none. */
+  readonly short: string
+  /** Whether an engine that we start gets the flag: never, as well as Sluice (`too`), or it alone. */
+  readonly forEngine: "no" | "too" | "alone"
   apply(draft: Draft, texts: readonly string[]): Result<null, BadValue>
+}
+
+/** A flag as it was given. */
+export interface GivenFlag {
+  readonly flag: Flag
+  /** Where it was written, for messages: `--port`, or the file and key, or the variable. */
+  readonly shown: string
+  readonly texts: string[]
 }
 
 interface Words {
@@ -77,6 +103,8 @@ interface Words {
   /** Shown as the default when the field's own default says too little (null, "", []). */
   readonly unset?: string
   readonly env?: readonly string[]
+  readonly short?: string
+  readonly forEngine?: "too"
 }
 
 function defaultText(value: unknown, words: Words): string {
@@ -103,11 +131,14 @@ export function build<Value>(
     help,
     defaultText: defaultText(fallback, words),
     env: words.env ?? [],
+    short: words.short ?? "",
+    forEngine: words.forEngine ?? "no",
     apply: (draft, texts) => {
       const text = texts.at(-1) ?? ""
       const value = kind.read(text)
       if (!value.ok) return err({ text, expected: value.error })
       set(draft, value.value)
+      if (words.forEngine !== undefined) draft.engineArguments.push(`--${name}=${text}`)
       return ok(null)
     },
   }
@@ -172,6 +203,19 @@ export function pace<Key extends keyof Draft["simulator"], Value extends Draft["
   })
 }
 
+/** A flag of the link to vLLM's engines. */
+export function link<Key extends keyof Draft["vllm"], Value extends Draft["vllm"][Key]>(
+  name: string,
+  kind: ValueKind<Value>,
+  key: Key,
+  help: string,
+  words: Words = {},
+): Flag {
+  return build("engine", name, kind, help, defaultConfig.vllm[key], words, (draft, value) => {
+    draft.vllm[key] = value
+  })
+}
+
 /** A flag with several values, none of them empty. */
 export function many(
   group: FlagGroup,
@@ -189,11 +233,43 @@ export function many(
     help,
     defaultText: defaultText([], words),
     env: words.env ?? [],
+    short: "",
+    forEngine: "no",
     apply: (draft, texts) => {
       if (texts.length === 0) return err({ text: "", expected: "at least one value" })
       const empty = texts.find((text) => text === "")
       if (empty !== undefined) return err({ text: empty, expected: "a text that is not empty" })
       draft[key] = [...new Set(texts)]
+      return ok(null)
+    },
+  }
+}
+
+/**
+ * A flag that only an engine knows: its words go on to an engine that we start, unread. `off` is how a switch that was
+ * turned off is written; null = it is left out.
+ */
+export function passedOn(name: string, arity: Flag["arity"], off: string | null): Flag {
+  return {
+    name,
+    group: "engine",
+    arity,
+    sample: "VALUE",
+    help: "",
+    defaultText: "the engine's",
+    env: [],
+    short: "",
+    forEngine: "alone",
+    apply: (draft, texts) => {
+      const text = texts.at(-1) ?? ""
+      if (arity === "many") draft.engineArguments.push(`--${name}`, ...texts)
+      else if (arity === "one") draft.engineArguments.push(`--${name}=${text}`)
+      else {
+        const on = booleanValue.read(text)
+        if (!on.ok) return err({ text, expected: on.error })
+        const word = on.value ? `--${name}` : off
+        if (word !== null) draft.engineArguments.push(word)
+      }
       return ok(null)
     },
   }
@@ -209,6 +285,8 @@ export function always(group: FlagGroup, name: string, value: string, help: stri
     help,
     defaultText: `always ${value === "true" ? "on" : value}`,
     env: [],
+    short: "",
+    forEngine: "no",
     apply: (_, texts) => {
       const text = texts.at(-1) ?? ""
       return text.toLowerCase() === value

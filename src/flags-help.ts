@@ -3,8 +3,9 @@ import { type Flag, flagGroups } from "./flags-fields"
 
 const intro = `sluice: an OpenAI-compatible HTTP front end for inference engines
 
-  sluice serve [MODEL] [flags]    serve MODEL, or a built-in model profile without one; answers are simulated
-  sluice render                   not supported yet
+  sluice serve MODEL [flags] [-- engine flags]    serve MODEL with vLLM's engine, started here or elsewhere
+  sluice serve [flags]                            simulate a built-in model profile: nothing computes its answers
+  sluice render                                   not supported yet
   sluice --version
 `
 
@@ -12,6 +13,9 @@ const outro = `
   --config FILE
       YAML file of flag names and values. The command line wins over it, and it wins over the environment.
 
+Flags of vLLM that only its engine knows (--tensor-parallel-size, --dtype, …) go on to the engine that is started here;
+so does all that stands after --. An engine is started elsewhere like this, with the address and port that Sluice has:
+  vllm serve MODEL --headless --data-parallel-address HOST --data-parallel-rpc-port PORT
 Switches are written --x, --no-x or --x true|false. Dashes and underscores mean the same.
 Models on the hub: HF_TOKEN, HF_ENDPOINT, HF_HOME, HF_HUB_CACHE, HF_HUB_OFFLINE, TRANSFORMERS_OFFLINE.
 `
@@ -28,5 +32,6 @@ export function helpText(flags: readonly Flag[]): string {
 function helpEntry(flag: Flag): string {
   const sample = flag.arity === "switch" ? "" : ` ${flag.sample}`
   const env = flag.env.length === 0 ? "" : `; env ${flag.env.join(", ")}`
-  return `  --${flag.name}${sample}\n      ${flag.help} (default: ${flag.defaultText}${env})\n`
+  const short = flag.short === "" ? "" : `, -${flag.short}`
+  return `  --${flag.name}${short}${sample}\n      ${flag.help} (default: ${flag.defaultText}${env})\n`
 }

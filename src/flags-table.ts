@@ -1,10 +1,11 @@
 /**
  * The one table of flags: name, kind, unit, default, help, environment variables, and where each lands in `Config`.
- * Names are vLLM's (`vllm serve --help`) where vLLM has the flag; ours stand in the groups "simulator" and "limits".
+ * Names are vLLM's (`vllm serve --help`) where vLLM has the flag; ours stand in the groups "simulator", "engine" and "limits".
  * Reading, help and the config file all come from here.
  */
 import { responsesExtensions } from "./config"
 import { always, build, cors, type Flag, inverted, limit, many, one, pace } from "./flags-fields"
+import { engineFlagTable } from "./flags-table-engine"
 import {
   booleanValue,
   choiceValue,
@@ -22,17 +23,6 @@ import {
   windowValue,
 } from "./flags-values"
 import { err, ok } from "./result"
-
-/** Engines that are planned: named, so that nobody looks for a typing mistake. */
-const plannedEngines = ["vllm", "http"]
-
-const engineValue: ValueKind<"simulator"> = {
-  sample: "simulator",
-  read: (text) => {
-    if (text === "simulator") return ok("simulator")
-    return err(plannedEngines.includes(text) ? `simulator; ${text} is not supported yet` : "simulator")
-  },
-}
 
 const tokenizerModeValue: ValueKind<string> = {
   sample: "auto|hf",
@@ -58,13 +48,17 @@ export const flagTable: readonly Flag[] = [
     textValue("MODEL"),
     "tokenizer",
     "Folder or org/name whose tokenizer and chat template are used instead.",
-    { unset: "the model's" },
+    { unset: "the model's", forEngine: "too" },
   ),
   build("model", "tokenizer-mode", tokenizerModeValue, "Both words mean tokenizer.json.", "auto", {}, () => {}),
-  one("model", "revision", textValue("REV"), "revision", "Branch, tag or commit on the hub.", { unset: "main" }),
+  one("model", "revision", textValue("REV"), "revision", "Branch, tag or commit on the hub.", {
+    unset: "main",
+    forEngine: "too",
+  }),
   one("model", "download-dir", textValue("DIR"), "downloadDir", "Where files from the hub are kept.", {
     unset: "the hub's cache folder",
     env: ["HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"],
+    forEngine: "too",
   }),
   one(
     "model",
@@ -72,7 +66,7 @@ export const flagTable: readonly Flag[] = [
     windowValue,
     "contextTokensMax",
     "The window: prompt and reply together. 8k is 8000, 8K is 8192.",
-    { unit: "tokens", unset: "the model's" },
+    { unit: "tokens", unset: "the model's", forEngine: "too" },
   ),
   one(
     "model",
@@ -88,7 +82,6 @@ export const flagTable: readonly Flag[] = [
     "overrideGenerationConfig",
     'Sampling defaults on top of those, such as {"temperature": 0.5}.',
   ),
-  one("model", "engine", engineValue, "engine", "Who computes tokens. vllm and http are not supported yet."),
 
   one("server", "host", textValue("HOST"), "host", "Address to listen on."),
   one("server", "port", integerValue(0, 65_535), "port", "TCP port; 0 = any free one."),
@@ -204,6 +197,7 @@ export const flagTable: readonly Flag[] = [
     textValue("NAME|auto|none"),
     "reasoningParser",
     "How reasoning is told from text.",
+    { forEngine: "too" },
   ),
   one("parsers", "tool-call-parser", textValue("NAME|auto|none"), "toolCallParser", "How function calls are found."),
   always("parsers", "enable-auto-tool-choice", "true", "No effect: tool choice auto needs no flag."),
@@ -232,7 +226,16 @@ export const flagTable: readonly Flag[] = [
     `What /v1/responses takes on top: ${responsesExtensions.join(", ")}.`,
     { unset: "none" },
   ),
-  one("replies", "max-logprobs", integerValue(-1), "maxLogprobs", "Alternatives a request may ask for; -1 = no limit."),
+  one(
+    "replies",
+    "max-logprobs",
+    integerValue(-1),
+    "maxLogprobs",
+    "Alternatives a request may ask for; -1 = no limit.",
+    {
+      forEngine: "too",
+    },
+  ),
   one("replies", "stream-interval", integerValue(1), "streamIntervalTokens", "What a streamed chunk holds, at least.", {
     unit: "tokens",
   }),
@@ -315,6 +318,8 @@ export const flagTable: readonly Flag[] = [
     "Accept any model name in requests.",
     { env: ["VLLM_SKIP_MODEL_NAME_VALIDATION"] },
   ),
+
+  ...engineFlagTable,
 
   pace("sim-step-ms", durationValue(1), "stepMs", "One step; every running sequence gets its tokens in it.", {
     unit: "milliseconds",

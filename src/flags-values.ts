@@ -2,6 +2,8 @@
  * What the text after a flag can mean: each kind checks one text and says what it expected instead. Command line,
  * environment and config file all go through these, so that a value means the same wherever it stands.
  */
+import { type LoraModule, type StructuredOutputsBackend, structuredOutputsBackends } from "./config"
+import { splitShellWords } from "./engine/process/shell-words"
 import type { Json } from "./ir/conversation"
 import { err, ok, type Result } from "./result"
 
@@ -154,6 +156,76 @@ export const rootPathValue: ValueKind<string> = {
   sample: "PATH",
   read: (text) =>
     text === "" || /^\/[^?#\s]*$/.test(text) ? ok(text.replace(/\/+$/, "")) : err("a path that starts with /"),
+}
+
+/** An address that others can dial: a host name, IPv4 or IPv6, the last with or without brackets, which are dropped. */
+export const addressValue: ValueKind<string> = {
+  sample: "HOST",
+  read: (text) => {
+    const bare = /^\[[\da-fA-F:.]+\]$/.test(text) ? text.slice(1, -1) : text
+    const isV6 = bare.includes(":")
+    if (bare === "0.0.0.0" || (isV6 && /^[0:]+$/.test(bare))) {
+      return err("an address of this machine that engines can dial, so no wildcard")
+    }
+    const fits = isV6 ? /^[\da-fA-F:]+(?:[\d.]+)?(?:%\w+)?$/.test(bare) : /^[\w.-]+$/.test(bare)
+    return fits ? ok(bare) : err("a host name or address, without scheme and port")
+  },
+}
+
+/** A command line, as words. */
+export const commandValue: ValueKind<readonly string[]> = {
+  sample: "COMMAND",
+  read: (text) => {
+    const words = splitShellWords(text)
+    if (!words.ok) return words
+    return words.value[0] ? words : err("a command and its arguments")
+  },
+}
+
+/** vLLM's structured outputs as JSON. Gives the back end, or null where the JSON leaves it open. */
+export const structuredOutputsValue: ValueKind<StructuredOutputsBackend | null> = {
+  sample: "JSON",
+  read: (text) => {
+    const value = readJson(text)
+    if (!isJsonObject(value)) return err("a JSON object")
+    if (value.backend === undefined) return ok(null)
+    const backend = structuredOutputsBackends.find((each) => each === value.backend)
+    return backend === undefined ? err(`a backend out of ${structuredOutputsBackends.join(", ")}`) : ok(backend)
+  },
+}
+
+const loraForm = 'NAME=PATH or {"name": …, "path": …, "base_model_name": …}'
+
+/**
+ * Adapters in vLLM's two forms, and as a JSON list of the second. As in vLLM, a text with `=` and without a comma is the
+ * first form.
+ */
+export const loraModulesValue: ValueKind<readonly LoraModule[]> = {
+  sample: "NAME=PATH|JSON",
+  read: (text) => {
+    const equals = text.indexOf("=")
+    if (equals !== -1 && !text.includes(",") && !/^\s*[[{]/.test(text)) {
+      const name = text.slice(0, equals)
+      const path = text.slice(equals + 1)
+      if (name === "" || path === "") return err(loraForm)
+      return ok([{ name, path, baseModelName: null, is3dWeight: false }])
+    }
+    const value = readJson(text)
+    const modules: LoraModule[] = []
+    for (const entry of Array.isArray(value) ? value : [value]) {
+      const module = isJsonObject(entry) ? readLoraModule(entry) : null
+      if (module === null) return err(loraForm)
+      modules.push(module)
+    }
+    return ok(modules)
+  },
+}
+
+function readLoraModule(entry: { readonly [key: string]: Json }): LoraModule | null {
+  const { name, path, base_model_name: base = null, is_3d_lora_weight: is3dWeight = false, ...rest } = entry
+  if (typeof name !== "string" || name === "" || typeof path !== "string" || path === "") return null
+  if ((base !== null && typeof base !== "string") || typeof is3dWeight !== "boolean") return null
+  return Object.keys(rest).length > 0 ? null : { name, path, baseModelName: base, is3dWeight }
 }
 
 function readCount(text: string): number | null {

@@ -1,45 +1,112 @@
 /**
- * What vLLM's command line and environment know and we do not build yet. Such a flag ends the start with "not supported
- * yet" rather than being taken and ignored; such a variable gives a warning, because environments are often shared.
- * Source: vLLM 0.33.0, `vllm serve --help`.
+ * What vLLM's command line and environment know beyond the flag table. Flags that only an engine knows are handed on to
+ * an engine that we start. A flag that we would have to follow and do not ends the start with "not supported yet" rather
+ * than being taken and ignored; such a variable gives a warning, because environments are often shared.
+ * Source: `vllm serve --help=all` of 0.32.0 and 0.33.0.
  */
+import { type Flag, passedOn } from "./flags-fields"
+
+const switches = words(`
+  trust-remote-code allow-deprecated-quantization enforce-eager enable-return-routed-experts return-sampling-mask
+  use-fp64-gumbel enable-trace-replay disable-sliding-window disable-cascade-attn skip-tokenizer-init
+  enable-prompt-embeds enable-sleep-mode sleep-mode-offload-cudagraph enable-cumem-allocator
+  enable-nccl-comm-suspend use-tqdm-on-load enable-mamba-cache-stochastic-rounding numa-bind dcp-q-replicate
+  enable-hc-sp enable-expert-parallel enable-batch-sharded-sampling enable-ep-weight-filter enable-dbo
+  enable-shm-tensor-arena disable-nccl-for-dp-synchronization enable-eplb ray-workers-use-nsight
+  disable-custom-all-reduce enable-fault-tolerance enable-prefix-caching kv-sharing-fast-prefill swa-bounded-replay
+  enable-mamba-shared-prefix-checkpoint use-replayssm language-model-only enable-mm-embeds mm-encoder-only
+  interleave-mm-strings skip-mm-profiling mm-device-do-normalize enable-lora enable-tower-connector-lora
+  fully-sharded-loras specialize-active-lora enable-mixed-moe-lora-format enable-moe-shared-loras kv-cache-metrics
+  cudagraph-metrics enable-layerwise-nvtx-tracing enable-mfu-metrics enable-logging-iteration-details
+  jit-monitor-verbose long-prefill-token-threshold-adaptive enable-chunked-prefill disable-chunked-mm-input
+  scheduler-reserve-full-isl disable-hybrid-kv-cache-manager async-scheduling enable-flashinfer-autotune
+`)
+
+/** These have no `--no-` form. */
+const plainSwitches = words(`
+  disable-log-stats aggregate-engine-logging
+`)
+
+const withOneValue = words(`
+  dtype seed hf-config-path code-revision quantization quantization-config logprobs-mode config-format hf-overrides
+  model-class-overrides model-impl load-format safetensors-load-strategy safetensors-prefetch-num-threads
+  safetensors-prefetch-block-size model-loader-extra-config pt-load-map-location attention-backend mamba-backend
+  mamba-ssu-algorithm mamba-cache-philox-rounds distributed-executor-backend pipeline-parallel-size master-addr
+  master-port nnodes node-rank distributed-timeout-seconds cpu-distributed-timeout-seconds device-ids
+  tensor-parallel-size decode-context-parallel-size dcp-comm-backend dcp-kv-cache-interleave-size
+  cp-kv-cache-interleave-size prefill-context-parallel-size all2all-backend ubatch-size dbo-decode-token-threshold
+  dp-sync-interval dbo-prefill-token-threshold eplb-config expert-placement-strategy max-parallel-loading-workers
+  worker-cls worker-extension-cls fault-tolerance-config block-size gpu-memory-utilization device-memory-utilization
+  kv-cache-memory-bytes kv-cache-dtype num-gpu-blocks-override prefix-caching-hash-algo
+  prefix-cache-retention-interval mamba-cache-dtype mamba-ssm-cache-dtype mamba-block-size prefix-match-unit
+  mamba-cache-mode replayssm-buffer-len kv-offloading-size kv-offloading-backend offload-backend cpu-offload-gb
+  offload-group-size offload-num-in-group offload-prefetch-step limit-mm-per-prompt mm-processor-kwargs
+  mm-processor-cache-gb mm-processor-cache-type mm-hasher-algorithm mm-shm-cache-max-object-size-mb
+  mm-encoder-tp-mode mm-encoder-attn-backend mm-encoder-attn-dtype mm-encoder-fp8-scale-path
+  mm-encoder-fp8-scale-save-path mm-encoder-fp8-scale-save-margin video-pruning-rate video-pruning-method
+  mm-tensor-ipc mm-processor-device mm-ipc-gpu-memory-gb max-loras max-lora-rank lora-dtype max-cpu-loras
+  max-lora-cls-labels log-level kv-cache-metrics-sample jit-monitor-mode max-num-batched-tokens
+  max-num-scheduled-tokens max-num-seqs max-num-active-seqs long-prefill-token-threshold scheduling-policy
+  scheduler-cls watermark prefill-schedule-interval max-cudagraph-capture-size ir-op-priority moe-backend
+  linear-backend sparse-indexer-topk-backend speculative-config spec-method spec-model spec-tokens watermark-config
+  diffusion-config kv-transfer-config kv-events-config ec-transfer-config ec-manager-config compilation-config
+  attention-config engram-config reasoning-config kernel-config additional-config aux-output-config profiler-config
+  optimization-level performance-mode weight-transfer-config gdn-prefill-backend kda-prefill-backend
+  kda-decode-backend
+`)
+
+const withSeveralValues = words(`
+  sleep-preserve-parameter-names logits-processors ignore-patterns numa-bind-nodes numa-bind-cpus
+  kv-cache-dtype-skip-layers cpu-offload-params offload-params lora-target-modules cudagraph-capture-sizes
+`)
+
+/** Flags that only an engine knows. */
+export const engineOnlyFlags: readonly Flag[] = [
+  ...switches.map((name) => passedOn(name, "switch", `--no-${name}`)),
+  ...plainSwitches.map((name) => passedOn(name, "switch", null)),
+  ...withOneValue.map((name) => passedOn(name, "one", null)),
+  ...withSeveralValues.map((name) => passedOn(name, "many", null)),
+]
+
+/** vLLM's short spellings of flags that only an engine knows, as in `-tp 2`. */
+export const engineShortFlags: { readonly [short: string]: string } = {
+  q: "quantization",
+  pp: "pipeline-parallel-size",
+  n: "nnodes",
+  r: "node-rank",
+  tp: "tensor-parallel-size",
+  dcp: "decode-context-parallel-size",
+  pcp: "prefill-context-parallel-size",
+  ep: "enable-expert-parallel",
+  sc: "speculative-config",
+  dc: "diffusion-config",
+  cc: "compilation-config",
+  ac: "attention-config",
+  O: "optimization-level",
+}
 
 /** Flags of vLLM that are refused, without the two dashes. */
 export const unsupportedFlags: ReadonlySet<string> = new Set(
-  `
+  words(`
   grpc grpc-port headless tool-parser-plugin reasoning-parser-plugin tool-strict-level tool-server enable-scale-out
   tokens-only enable-tokenizer-info-endpoint enable-log-deltas log-error-stack fingerprint-mode fingerprint-value
   ssl-cert-reqs ssl-ciphers enable-ssl-refresh middleware uvicorn-log-level h11-max-incomplete-event-size
-  h11-max-header-count max-num-queued-tokens enable-lora lora-modules max-loras max-lora-rank max-cpu-loras
-  lora-dtype fully-sharded-loras default-mm-loras log-config-file disable-frontend-multiprocessing
-  model-impl runner convert task dtype seed hf-config-path hf-token hf-overrides code-revision tokenizer-revision
-  skip-tokenizer-init trust-remote-code allowed-local-media-path allowed-media-domains config-format logits-processors
-  logprobs-mode enable-prompt-embeds enable-sleep-mode disable-sliding-window disable-cascade-attn pooler-config
-  load-format model-loader-extra-config ignore-patterns use-tqdm-on-load safetensors-load-strategy pt-load-map-location
-  quantization enforce-eager max-seq-len-to-capture io-processor-plugin
-  tensor-parallel-size pipeline-parallel-size data-parallel-size data-parallel-rank data-parallel-start-rank
-  data-parallel-size-local data-parallel-address data-parallel-rpc-port data-parallel-backend data-parallel-hybrid-lb
-  data-parallel-external-lb enable-expert-parallel enable-eplb eplb-config decode-context-parallel-size
-  prefill-context-parallel-size distributed-executor-backend max-parallel-loading-workers ray-workers-use-nsight
-  disable-custom-all-reduce worker-cls worker-extension-cls nnodes node-rank master-addr master-port all2all-backend
-  block-size gpu-memory-utilization swap-space kv-cache-dtype kv-cache-memory-bytes num-gpu-blocks-override
-  enable-prefix-caching prefix-caching-hash-algo cpu-offload-gb calculate-kv-scales kv-offloading-size
-  kv-offloading-backend kv-sharing-fast-prefill mamba-cache-dtype mamba-ssm-cache-dtype mamba-block-size
-  limit-mm-per-prompt media-io-kwargs mm-processor-kwargs mm-processor-cache-gb mm-processor-cache-type
-  mm-encoder-tp-mode mm-encoder-only interleave-mm-strings skip-mm-profiling video-pruning-rate
-  max-num-batched-tokens max-num-seqs max-num-partial-prefills max-long-partial-prefills long-prefill-token-threshold
-  enable-chunked-prefill num-lookahead-slots scheduling-policy scheduler-cls async-scheduling
-  scheduler-reserve-full-isl disable-hybrid-kv-cache-manager disable-chunked-mm-input preemption-mode
-  speculative-config kv-transfer-config kv-events-config ec-transfer-config compilation-config additional-config
-  structured-outputs-config reasoning-config attention-backend attention-config kernel-config profiler-config
-  optimization-level
-  show-hidden-metrics-for-version otlp-traces-endpoint collect-detailed-traces kv-cache-metrics cudagraph-metrics
-  enable-layerwise-nvtx-tracing enable-mfu-metrics enable-logging-iteration-details
-  disable-log-stats aggregate-engine-logging enable-log-stats
-  `
-    .split(/\s+/)
-    .filter((name) => name !== ""),
+  h11-max-header-count max-num-queued-tokens default-mm-loras log-config-file runner convert task pooler-config
+  hf-token tokenizer-revision allowed-local-media-path allowed-media-domains media-io-kwargs io-processor-plugin
+  data-parallel-rank data-parallel-start-rank data-parallel-backend data-parallel-hybrid-lb
+  data-parallel-external-lb data-parallel-multi-port-external-lb data-parallel-supervisor-port
+  dp-supervisor-probe-interval-s dp-supervisor-probe-timeout-s dp-supervisor-probe-failure-threshold
+  enable-elastic-ep elastic-ep-max-dp-size otlp-traces-endpoint collect-detailed-traces
+  show-hidden-metrics-for-version custom-histogram-buckets cohere-is-reasoning-model cohere-format
+  anthropic-disabled-thinking-effort enable-flash-late-interaction renderer-num-workers
+  per-request-spec-decode-metrics fail-on-environ-validation logging-config calculate-kv-scales
+  disable-frontend-multiprocessing enable-log-stats max-long-partial-prefills max-num-partial-prefills
+  max-seq-len-to-capture num-lookahead-slots preemption-mode swap-space
+`),
 )
+
+/** The same for short spellings. */
+export const unsupportedShortFlags: ReadonlySet<string> = new Set(words("dpn dpr dpb dph dpe dpm tpl"))
 
 /** Variables of vLLM that are warned about when they are set. */
 export const unsupportedVariables: readonly string[] = [
@@ -59,7 +126,6 @@ export const unsupportedVariables: readonly string[] = [
   "VLLM_ENABLE_COHERE_API",
 ]
 
-/** vLLM's short spellings of engine flags, as in `-tp 2` or `-O3`. */
-export const unsupportedShortFlags: ReadonlySet<string> = new Set(
-  "tp pp dp dpn dpr dps dpl dpa dpp dpb dph dpe ep dcp pcp tpl n r q O O0 O1 O2 O3 cc asc ac sc".split(" "),
-)
+function words(text: string): string[] {
+  return text.trim().split(/\s+/)
+}

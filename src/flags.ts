@@ -5,10 +5,17 @@
 import { join } from "node:path"
 import type { Config } from "./config"
 import { type ConfigFileEntry, readConfigFile } from "./flags-config-file"
-import { type Draft, emptyDraft, type Flag } from "./flags-fields"
+import { type FindProgram, planEngine } from "./flags-engine"
+import { type Draft, emptyDraft, type Flag, type GivenFlag, passedOn } from "./flags-fields"
 import { helpText } from "./flags-help"
 import { flagTable } from "./flags-table"
-import { unsupportedFlags, unsupportedShortFlags, unsupportedVariables } from "./flags-vllm"
+import {
+  engineOnlyFlags,
+  engineShortFlags,
+  unsupportedFlags,
+  unsupportedShortFlags,
+  unsupportedVariables,
+} from "./flags-vllm"
 import { err, ok, type Result } from "./result"
 
 /** Our version, as `--version` prints it. */
@@ -39,8 +46,6 @@ export type Invocation =
       readonly kind: "serve"
       readonly config: Config
       readonly hub: HubSettings
-      /** `--engine` was written out rather than left at its default. */
-      readonly engineGiven: boolean
       /** One line each, for the log. */
       readonly warnings: readonly string[]
     }
@@ -51,20 +56,22 @@ export interface UsageFailure {
   readonly message: string
 }
 
-/** Where a value was written, for messages. */
-type Origin = { readonly shown: string; readonly texts: string[] }
-
-const flagsByName = new Map(flagTable.map((flag) => [flag.name, flag]))
+const flagsByName = new Map([...flagTable, ...engineOnlyFlags].map((flag) => [flag.name, flag]))
+const shortFlags: ReadonlyMap<string, string> = new Map([
+  ...flagTable.filter((flag) => flag.short !== "").map((flag) => [flag.short, flag.name] as const),
+  ...Object.entries(engineShortFlags),
+])
 const hubEndpointDefault = "https://huggingface.co"
 
 /**
  * Reads `argv` (without the program's own name) with `env`. Help and version win over everything else. Errors name the
- * flag, the value and what was expected.
+ * flag, the value and what was expected. `findProgram` is asked for `vllm` only where a model needs an engine.
  */
 export async function parseFlags(
   argv: readonly string[],
   env: Environment,
   readFile: ReadFile,
+  findProgram: FindProgram,
 ): Promise<Result<Invocation, UsageFailure>> {
   if (asksFor(argv, ["--help", "-h"])) return ok({ kind: "help", text: helpText(flagTable) })
   if (asksFor(argv, ["--version", "-v"])) return ok({ kind: "version", text: sluiceVersion })
@@ -73,7 +80,8 @@ export async function parseFlags(
   if (command === undefined) return usage("no command given: expected sluice serve; sluice --help lists the flags")
   if (command !== "serve") return usage(`unknown command "${command}": expected serve; sluice --help lists the flags`)
 
-  const line = readCommandLine(argv.slice(1))
+  const trailingAt = argv.indexOf("--")
+  const line = readCommandLine(trailingAt === -1 ? argv.slice(1) : argv.slice(1, trailingAt))
   if (!line.ok) return line
   const given = line.value.given
   const path = line.value.configFile
@@ -88,18 +96,18 @@ export async function parseFlags(
   addEnvironment(given, env)
 
   const draft = emptyDraft()
-  for (const [name, origin] of given) {
-    const applied = flagsByName.get(name)!.apply(draft, origin.texts)
-    if (!applied.ok) {
-      return usage(`${origin.shown} ${quoted(applied.error.text)}: expected ${applied.error.expected}`)
-    }
+  for (const { flag, shown, texts } of given.values()) {
+    const applied = flag.apply(draft, texts)
+    if (!applied.ok) return usage(`${shown} ${quoted(applied.error.text)}: expected ${applied.error.expected}`)
   }
+  const planned = planEngine(draft, given, trailingAt === -1 ? [] : argv.slice(trailingAt + 1), findProgram)
+  if (!planned.ok) return usage(planned.error)
   const config = complete(draft, readFile)
   if (!config.ok) return config
   const hub = hubSettings(config.value, env)
   if (!hub.ok) return hub
-  const warnings = unsupportedVariables.filter((name) => env[name]).map((name) => `${name} is not supported yet`)
-  return ok({ kind: "serve", config: config.value, hub: hub.value, engineGiven: given.has("engine"), warnings })
+  const variables = unsupportedVariables.filter((name) => env[name]).map((name) => `${name} is not supported yet`)
+  return ok({ kind: "serve", config: config.value, hub: hub.value, warnings: [...variables, ...planned.value] })
 }
 
 function usage(message: string): { readonly ok: false; readonly error: UsageFailure } {
@@ -121,24 +129,25 @@ function startsFlag(word: string): boolean {
 }
 
 interface CommandLine {
-  readonly given: Map<string, Origin>
+  readonly given: Map<string, GivenFlag>
   readonly configFile: string | null
 }
 
 function readCommandLine(words: readonly string[]): Result<CommandLine, UsageFailure> {
-  const given = new Map<string, Origin>()
+  const given = new Map<string, GivenFlag>()
   let configFile: string | null = null
   let positional: string | null = null
   for (let at = 0; at < words.length; ) {
     const word = words[at++]!
-    if (word === "--") return usage("arguments after -- are for an engine: not supported yet")
     if (!startsFlag(word)) {
       if (positional !== null) return usage(`unexpected argument ${quoted(word)}: the model is already ${positional}`)
       positional = word
       continue
     }
-    const equals = word.indexOf("=")
-    const written = equals === -1 ? word : word.slice(0, equals)
+    // As vLLM, a level may stand right behind its letter.
+    const leveled = /^-O[0-3]$/.test(word)
+    const equals = leveled ? 1 : word.indexOf("=")
+    const written = leveled ? "-O" : equals === -1 ? word : word.slice(0, equals)
     const attached = equals === -1 ? null : word.slice(equals + 1)
     const found = findFlag(written)
     if (!found.ok) return found
@@ -164,13 +173,13 @@ function readCommandLine(words: readonly string[]): Result<CommandLine, UsageFai
     }
     if (flag === null) configFile = texts[0]!
     else if (flag.arity === "many" && given.has(name)) given.get(name)!.texts.push(...texts)
-    else given.set(name, { shown: written, texts })
+    else given.set(name, { flag, shown: written, texts })
   }
   const flagged = given.get("model")?.texts.at(-1)
   if (positional !== null && flagged !== undefined && flagged !== positional) {
     return usage(`two different models: ${positional} and --model ${flagged}`)
   }
-  if (positional !== null) given.set("model", { shown: "model", texts: [positional] })
+  if (positional !== null) given.set("model", { flag: flagsByName.get("model")!, shown: "model", texts: [positional] })
   return ok({ given, configFile })
 }
 
@@ -181,15 +190,24 @@ interface FoundFlag {
   readonly negated: boolean
 }
 
-/** Finds a flag as written: `--max_model_len`, `--no-enable-log-requests`. */
+/** Finds a flag as written: `--max_model_len`, `--no-enable-log-requests`, `-tp`, `--compilation-config.mode`. */
 function findFlag(written: string): Result<FoundFlag, UsageFailure> {
-  const name = written.replace(/^--?/, "").replaceAll("_", "-")
-  if (written.startsWith("--")) {
-    if (name === "config") return ok({ flag: null, name, negated: false })
-    const flag = flagsByName.get(name)
-    if (flag !== undefined) return ok({ flag, name, negated: false })
+  // Keys behind a dot belong to a JSON value: they keep their spelling.
+  const dot = written.indexOf(".")
+  const keys = dot === -1 ? "" : written.slice(dot)
+  const plain = (dot === -1 ? written : written.slice(0, dot)).replace(/^--?/, "")
+  const name = written.startsWith("--") ? plain.replaceAll("_", "-") : (shortFlags.get(plain) ?? plain)
+  if (written.startsWith("--") && name === "config" && keys === "") return ok({ flag: null, name, negated: false })
+  if (written.startsWith("--") || shortFlags.has(plain)) {
+    const whole = flagsByName.get(name + keys)
+    if (whole !== undefined) return ok({ flag: whole, name: whole.name, negated: false })
+    const base = flagsByName.get(name)
+    const takesKeys = base?.forEngine === "alone" ? base.arity === "one" : base?.name === "structured-outputs-config"
+    if (keys !== "" && takesKeys) {
+      return ok({ flag: passedOn(name + keys, "one", null), name: name + keys, negated: false })
+    }
     const positive = name.replace(/^no-/, "")
-    const switched = positive === name ? undefined : flagsByName.get(positive)
+    const switched = positive === name || keys !== "" ? undefined : flagsByName.get(positive)
     if (switched?.arity === "switch") return ok({ flag: switched, name: positive, negated: true })
     if (unsupportedFlags.has(name) || unsupportedFlags.has(positive)) return usage(`${written} is not supported yet`)
   }
@@ -224,7 +242,7 @@ function editDistance(from: string, to: string): number {
 }
 
 function addConfigFile(
-  given: Map<string, Origin>,
+  given: Map<string, GivenFlag>,
   path: string,
   entries: readonly ConfigFileEntry[],
 ): Result<null, UsageFailure> {
@@ -238,23 +256,24 @@ function addConfigFile(
     if (seen.has(flag.name)) return usage(`--config ${path}: ${entry.key} is given twice`)
     seen.add(flag.name)
     const texts = flag.arity === "many" && entry.entries !== null ? [...entry.entries] : [entry.text]
-    if (!given.has(flag.name)) given.set(flag.name, { shown: `--config ${path}: ${entry.key}`, texts })
+    if (!given.has(flag.name)) given.set(flag.name, { flag, shown: `--config ${path}: ${entry.key}`, texts })
   }
   return ok(null)
 }
 
-function addEnvironment(given: Map<string, Origin>, env: Environment): void {
+function addEnvironment(given: Map<string, GivenFlag>, env: Environment): void {
   for (const flag of flagTable) {
     if (given.has(flag.name)) continue
     // An empty variable counts as unset: that is how shells and container files take one back.
     const variable = flag.env.find((name) => env[name])
-    if (variable !== undefined) given.set(flag.name, { shown: variable, texts: [env[variable]!] })
+    if (variable !== undefined) given.set(flag.name, { flag, shown: variable, texts: [env[variable]!] })
   }
 }
 
 /** Looks at what depends on several flags or on files, and leaves only what `Config` holds. */
 function complete(draft: Draft, readFile: ReadFile): Result<Config, UsageFailure> {
-  const { chatTemplateSource, sslKeyFile, sslCertFile, sslCaFile, ...config } = draft
+  const { chatTemplateSource, sslKeyFile, sslCertFile, sslCaFile, ...rest } = draft
+  const { engineChoice, engineCommandWords, dataParallelSizeLocal, engineArguments, ...config } = rest
   if (config.enableLogOutputs && !config.enableLogRequests) {
     return usage("--enable-log-outputs needs --enable-log-requests")
   }

@@ -7,6 +7,7 @@ import { readFileSync, statSync } from "node:fs"
 import { bannerLines } from "./banner"
 import type { Config } from "./config"
 import { type Environment, type HubSettings, parseFlags, type ReadFile } from "./flags"
+import type { FindProgram } from "./flags-engine"
 import type { ModelProfile } from "./model/profile"
 import { err, ok, type Result } from "./result"
 import type { RunningServer } from "./server"
@@ -22,11 +23,12 @@ const signalStatus = { SIGINT: 130, SIGTERM: 143 } as const
 /** One of those signals. */
 export type StopSignal = keyof typeof signalStatus
 
-/** How a server is started; the real one is `startServer` of server.ts. */
+/** How a server is started; the real one is `startServer` of server.ts. `env` is for an engine that it starts. */
 export type StartServer = (
   config: Config,
   profile: ModelProfile,
   log: (line: string) => void,
+  env: Environment,
 ) => Promise<Result<RunningServer, { readonly kind: string; readonly message: string }>>
 
 /** What `main` needs from the process around it; tests give their own. */
@@ -35,6 +37,8 @@ export interface System {
   readonly argv: readonly string[]
   readonly env: Environment
   readonly readFile: ReadFile
+  /** The path of a program on the PATH of `env`, or null. */
+  readonly findProgram: FindProgram
   out(line: string): void
   error(line: string): void
   onSignal(listener: (signal: StopSignal) => void): void
@@ -60,7 +64,7 @@ export async function main(system: System): Promise<number> {
     server.stop()
   })
 
-  const parsed = await parseFlags(system.argv, system.env, system.readFile)
+  const parsed = await parseFlags(system.argv, system.env, system.readFile, system.findProgram)
   if (!parsed.ok) {
     system.error(`sluice: ${parsed.error.message}`)
     return 2
@@ -75,12 +79,9 @@ export async function main(system: System): Promise<number> {
   for (const warning of invocation.warnings) system.error(`warning: ${warning}`)
   const profile = await findProfile(config, hub, system.error)
   if (!profile.ok) return refuse(system, profile.error)
-  const started = await system.startServer(config, profile.value, system.out)
+  const started = await system.startServer(config, profile.value, system.out, system.env)
   if (!started.ok) return refuse(system, started.error)
   server = started.value
-  if (config.model !== null && !invocation.engineGiven) {
-    system.error(`warning: no --engine given: answers are simulated, not computed by ${config.model}`)
-  }
   for (const line of bannerLines(config, profile.value, server)) system.out(line)
   await server.drained
   return 0
@@ -141,6 +142,7 @@ if (import.meta.main) {
     argv: process.argv.slice(2),
     env: process.env,
     readFile: readTextFile,
+    findProgram: (name) => Bun.which(name),
     out: (line) => process.stdout.write(`${line}\n`),
     error: (line) => process.stderr.write(`${line}\n`),
     onSignal: (listener) => {
@@ -148,7 +150,10 @@ if (import.meta.main) {
     },
     exit: (code) => process.exit(code),
     now: () => performance.now(),
-    startServer: async (config, profile, log) => (await import("./server")).startServer(config, profile, log),
+    startServer: async (...given) => {
+      const start: StartServer = (await import("./server")).startServer
+      return start(...given)
+    },
   }).catch(die)
   process.exit(status)
 }

@@ -3,16 +3,18 @@ import manifest from "../package.json" with { type: "json" }
 import { defaultConfig } from "../src/config"
 import { type Environment, parseFlags, sluiceVersion } from "../src/flags"
 import { flagTable } from "../src/flags-table"
-import { unsupportedFlags } from "../src/flags-vllm"
+import { engineOnlyFlags, unsupportedFlags } from "../src/flags-vllm"
 import { err, ok } from "../src/result"
 
 type Files = { readonly [path: string]: string }
 
-function parse(argv: readonly string[], env: Environment = {}, files: Files = {}) {
-  return parseFlags(argv, env, (path) => {
+/** `programs` are the paths of what is on the PATH. */
+function parse(argv: readonly string[], env: Environment = {}, files: Files = {}, programs: Files = {}) {
+  const readFile = (path: string) => {
     const text = files[path]
     return text === undefined ? err("does not exist") : ok(text)
-  })
+  }
+  return parseFlags(argv, env, readFile, (name) => programs[name] ?? null)
 }
 
 /** The config that `serve` with these words gives. */
@@ -43,7 +45,6 @@ describe("serve", () => {
           endpoint: "https://huggingface.co",
           offline: false,
         },
-        engineGiven: false,
         warnings: [],
       },
     })
@@ -53,7 +54,12 @@ describe("serve", () => {
     const files = { "t.jinja": "{{ x }}", "key.pem": "k", "cert.pem": "c", "ca.pem": "a" }
     const words = `acme/tiny --served-model-name a b --tokenizer acme/t --tokenizer-mode hf --revision v1
       --download-dir /d --max-model-len 8K --generation-config vllm --override-generation-config {"top_k":5}
-      --engine simulator --host ::1 --port 0 --uds /s --root-path /p/ --shutdown-timeout 2.5
+      --engine vllm --engine-command vllm --data-parallel-size 3 --data-parallel-size-local 2
+      --data-parallel-address [::1] --data-parallel-rpc-port 0 --data-parallel-coordinator on
+      --structured-outputs-config {"backend":"outlines"} --structured-outputs-config.backend guidance
+      --lora-modules a=/a {"name":"b","path":"/b","base_model_name":"m","is_3d_lora_weight":true}
+      --engine-startup-timeout 1.5 --engine-hang-timeout-ms 1 --engine-utility-timeout-ms 2 --engine-stop-timeout-ms 3
+      --engine-restart always --engine-restart-limit 4 --host ::1 --port 0 --uds /s --root-path /p/ --shutdown-timeout 2.5
       --sse-keep-alive-interval 15 --enable-request-id-headers --disable-fastapi-docs --enable-offline-docs
       --enable-server-load-tracking --api-server-count 1 --api-key k1 k2 --allowed-origins ["*"]
       --allowed-methods ["GET"] --allowed-headers ["x-a","x-b"] --allow-credentials --ssl-keyfile key.pem
@@ -130,8 +136,25 @@ describe("serve", () => {
         badWordsMax: 4,
         streamBufferedBytesMax: 3072,
       },
-      engine: "simulator",
+      engine: "vllm",
       simulator: { stepMs: 0.5, prefillMs: 0, sequencesMax: 2, seed: 42, allowScripts: false, restartMs: 100 },
+      vllm: {
+        dataParallelSize: 3,
+        address: "::1",
+        rpcPort: 0,
+        coordinator: "on",
+        command: { words: ["vllm"], engines: 2 },
+        restart: { policy: "always", delayMs: 1_000, delayMsMax: 60_000, restartsMax: 4, stableMs: 600_000 },
+        startupTimeoutSeconds: 1.5,
+        stopTimeoutMs: 3,
+        hangTimeoutMs: 1,
+        utilityTimeoutMs: 2,
+        loraModules: [
+          { name: "a", path: "/a", baseModelName: null, is3dWeight: false },
+          { name: "b", path: "/b", baseModelName: "m", is3dWeight: true },
+        ],
+        structuredOutputsBackend: "guidance",
+      },
     })
   })
 
@@ -167,7 +190,6 @@ describe("a flag", () => {
     expect(await problem(["serve", "--sim-allow-scripts", "maybe"])).toContain("expected true or false")
     expect((await config(["--no-disable-fastapi-docs"])).docs).toBe(true)
     expect(await problem(["serve", "--no-enable-log-requests=true"])).toBe("--no-enable-log-requests takes no value")
-    expect(await problem(["serve", "m", "-tp", "2"])).toBe("-tp is not supported yet")
     expect(await problem(["serve", "--no-port"])).toBe("unknown flag --no-port: did you mean --port?")
   })
 
@@ -221,9 +243,24 @@ describe("a flag", () => {
     ["--disable-access-log-for-endpoints", "/a,b", "paths that start with /, with commas between"],
     ["--root-path", "proxy", "a path that starts with /"],
     ["--host", "", "a text that is not empty"],
-    ["--engine", "vllm", "simulator; vllm is not supported yet"],
-    ["--engine", "http", "simulator; http is not supported yet"],
-    ["--engine", "magic", "simulator"],
+    ["--engine", "http", "one of auto, simulator, vllm; http is not supported yet"],
+    ["--engine", "magic", "one of auto, simulator, vllm"],
+    ["--engine-command", "vllm 'serve", "a single quote that is closed"],
+    ["--engine-command", " ", "a command and its arguments"],
+    ["--engine-restart", "maybe", "one of never, on-failure, always"],
+    ["--data-parallel-size", "0", "a whole number 1–65535"],
+    ["--data-parallel-address", "0.0.0.0", "an address of this machine that engines can dial, so no wildcard"],
+    ["--data-parallel-address", "[::]", "an address of this machine that engines can dial, so no wildcard"],
+    ["--data-parallel-address", "tcp://a:1", "a host name or address, without scheme and port"],
+    ["--structured-outputs-config", "xgrammar", "a JSON object"],
+    [
+      "--structured-outputs-config",
+      '{"backend":"magic"}',
+      "a backend out of auto, xgrammar, guidance, outlines, lm-format-enforcer",
+    ],
+    ["--lora-modules", "=x", 'NAME=PATH or {"name": …, "path": …, "base_model_name": …}'],
+    ["--lora-modules", '{"name":"a","path":"p","rank":8}', 'NAME=PATH or {"name": …, "path": …, "base_model_name": …}'],
+    ["--lora-modules", '[{"name":"a","path":"p"},{"name":"a","path":"q"}]', "each adapter's name once"],
     ["--tokenizer-mode", "slow", "auto or hf; other modes are not supported yet"],
     ["--api-server-count", "2", "1; the rest is not supported yet"],
   ])("%s refuses %p", async (flag, text, expected) => {
@@ -241,12 +278,12 @@ describe("a flag", () => {
     for (const name of unsupportedFlags) {
       expect(await problem(["serve", `--${name}`, "1"])).toBe(`--${name} is not supported yet`)
     }
-    expect(await problem(["serve", "--tensor_parallel_size=2"])).toBe("--tensor_parallel_size is not supported yet")
-    expect(await problem(["serve", "--no-enable-prefix-caching"])).toBe(
-      "--no-enable-prefix-caching is not supported yet",
-    )
-    expect(flagTable.filter((flag) => unsupportedFlags.has(flag.name))).toEqual([])
-    expect(await problem(["serve", "--", "--x"])).toBe("arguments after -- are for an engine: not supported yet")
+    expect(await problem(["serve", "--data_parallel_rank=2"])).toBe("--data_parallel_rank is not supported yet")
+    expect(await problem(["serve", "--no-enable-elastic-ep"])).toBe("--no-enable-elastic-ep is not supported yet")
+    expect(await problem(["serve", "-dpr", "1"])).toBe("-dpr is not supported yet")
+    const built = [...flagTable, ...engineOnlyFlags].map((flag) => flag.name)
+    expect(built.filter((name) => unsupportedFlags.has(name))).toEqual([])
+    expect(new Set(built).size).toBe(built.length)
   })
 
   test("that nobody knows names the nearest one, if there is one", async () => {
@@ -403,7 +440,7 @@ max-n-sequences: 3
 
   test.each([
     ["prot: 1", "prot: unknown flag --prot: did you mean --port?"],
-    ["dtype: half", "dtype: --dtype is not supported yet"],
+    ["grpc: true", "grpc: --grpc is not supported yet"],
     ["port: many", 'port "many": expected a whole number 0–65535'],
     ["port: [1]", 'port "[1]": expected a whole number 0–65535'],
     ["port:", "port has no value"],

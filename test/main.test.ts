@@ -28,6 +28,7 @@ class FakeSystem implements System {
   }
 
   readonly readFile: System["readFile"] = () => err("does not exist")
+  readonly findProgram: System["findProgram"] = () => null
   out(line: string): void {
     this.lines.push(line)
     if (line.startsWith("listening on")) this.ready.resolve()
@@ -98,7 +99,7 @@ describe("serve", () => {
     const keys = ["--api-key", "secret", "--served-model-name", "it's", "--root-path", "/p", "--uds", "/tmp/s"]
     expect(await lines(...keys)).toEqual([
       "! warning: VLLM_SERVER_DEV_MODE is not supported yet",
-      `! warning: no --engine given: answers are simulated, not computed by ${folder}`,
+      `! warning: no vllm on the PATH and no --engine given: answers are simulated, not computed by ${folder}; --engine vllm waits for an engine that is started elsewhere`,
       `serving it's (${folder}), window 512 tokens`,
       "parsers: qwen3 for reasoning, hermes for tool calls",
       "engine simulator: answers are simulated, no model computes them",
