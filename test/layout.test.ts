@@ -33,6 +33,12 @@ const unreachable: { readonly [file: string]: readonly string[] } = {
 /** The only file that may read argv and the environment; everything else is given what it needs. */
 const entryPoint = "main.ts"
 
+/** What package.json exports: passes on what users of the package import, and is imported by nothing in src/. */
+const packageEntry = "tokenizer/package-entry.ts"
+
+/** The one file below it that reads from a disk; the build for npm puts the bytes it reads in its place. */
+const replacedInBuild = "tokenizer/wasm-bytes.ts"
+
 /** Names that gather whatever has no place of its own. */
 const catchAllNames = ["types.ts", "utils.ts", "util.ts", "helpers.ts", "common.ts", "index.ts"]
 
@@ -40,16 +46,20 @@ const src = join(import.meta.dir, "../src")
 const files = [...new Bun.Glob("**/*.ts").scanSync({ cwd: src })].sort()
 const importsOf = new Map(files.map((file) => [file, ownImports(file)]))
 
-/** Imports of our own files, as paths below src/. Packages and assets that are not TypeScript are left out. */
-function ownImports(file: string): string[] {
+/** Everything a file imports, as it is written there. */
+function specifiers(file: string): string[] {
   const text = readFileSync(join(src, file), "utf8")
-  const specifiers = [
+  return [
     ...text.matchAll(/^[ \t]*(?:import|export)\b[^"';]*?\bfrom\s*["']([^"']+)["']/gm),
     ...text.matchAll(/^[ \t]*import\s*["']([^"']+)["']/gm),
     ...text.matchAll(/\bimport\(\s*["']([^"']+)["']\s*\)/g),
   ].map((match) => match[1]!)
+}
+
+/** Imports of our own files, as paths below src/. Packages and assets that are not TypeScript are left out. */
+function ownImports(file: string): string[] {
   const found: string[] = []
-  for (const specifier of new Set(specifiers)) {
+  for (const specifier of new Set(specifiers(file))) {
     if (!specifier.startsWith(".")) continue
     // By absolute paths, so that leaving src/ and coming back hides nothing.
     const path = relative(src, join(src, dirname(file), specifier))
@@ -138,6 +148,18 @@ describe("imports", () => {
     )
     expect(reached).toEqual([])
   })
+
+  test("of the package's entry need no package and no runtime's modules, and nothing imports it", () => {
+    const below = [packageEntry, ...reachable(packageEntry)].filter((file) => file !== replacedInBuild)
+    expect(below).toContain("tokenizer/wasm-module.ts")
+    const foreign = below.flatMap((file) =>
+      specifiers(file)
+        .filter((specifier) => !specifier.startsWith("."))
+        .map((specifier) => `${file} → ${specifier}`),
+    )
+    expect(foreign).toEqual([])
+    expect(files.filter((file) => importsOf.get(file)!.includes(packageEntry))).toEqual([])
+  })
 })
 
 describe("files", () => {
@@ -155,7 +177,7 @@ describe("files", () => {
     const barrels = files.filter((file) =>
       /^export\s+(?:type\s+)?(?:\*|\{[^}]*\}\s*from\b|default\b)/m.test(code(file)),
     )
-    expect(barrels).toEqual([])
+    expect(barrels).toEqual([packageEntry])
   })
 
   test("other than the entry point read neither argv nor the environment", () => {

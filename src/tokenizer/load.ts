@@ -3,18 +3,25 @@
  * file formats; other kinds are refused with the reason.
  */
 import { err, type Result } from "../result"
+import type { ExtraTokens } from "./extra-tokens"
 import { type JsonObject, objectOf, stringOf } from "./json-shape"
+import type { LoadedTokenizer } from "./loaded-tokenizer"
 import { openParts } from "./open-parts"
-import { type ExtraTokens, readTekken, readTiktokenFile } from "./tiktoken-ranks"
+import { readRankFile, readTekken, readTiktokenFile } from "./tiktoken-ranks"
 import type { TokenizerFailure } from "./tokenizer"
 import { readTokenizerJsonBytes } from "./tokenizer-json"
-import type { WasmTokenizer } from "./wasm-tokenizer"
 
-/** What a file of bare ranks (`*.tiktoken`, `tiktoken.model`) does not say. */
+/** What a file of ranks does not say, or says otherwise. Other files say all themselves, and these are passed over. */
 export interface LoadOptions {
-  /** The split pattern, in the syntax of tiktoken. Default: that of Kimi for `tiktoken.model`, else that of cl100k. */
+  /**
+   * The split pattern, in the syntax of tiktoken. Default: what an encoder file says, that of Kimi for
+   * `tiktoken.model`, else that of cl100k.
+   */
   readonly pattern?: string
-  /** Tokens beside the ranks. Default: what tokenizer_config.json beside the file names, and Kimi's reserved ones. */
+  /**
+   * Tokens beside the ranks. Default: what an encoder file says; for `tiktoken.model` what tokenizer_config.json beside
+   * it names, and Kimi's reserved ones; else none.
+   */
   readonly tokens?: ExtraTokens
 }
 
@@ -41,16 +48,19 @@ const kimiReservedCount = 256
 const vocabularyFiles = ["tokenizer.json", "tekken.json", "tiktoken.model"]
 
 /**
- * Opens a tokenizer: a path to a vocabulary file or to a model folder, or the bytes of a file. The failure's message
- * says what is wrong or not supported. Reading a path needs Node or Bun; bytes load anywhere.
+ * Opens a tokenizer: a path to a vocabulary file or to a model folder, or the bytes of a file (tokenizer.json,
+ * tekken.json, `*.tiktoken`, `tiktoken.model`, an encoder file of npm `tiktoken`). The failure's message says what is
+ * wrong or not supported. Reading a path needs Bun or Node 20.16; bytes load anywhere.
  */
 export async function load(
   source: string | Uint8Array,
   options: LoadOptions = {},
-): Promise<Result<WasmTokenizer, TokenizerFailure>> {
+): Promise<Result<LoadedTokenizer, TokenizerFailure>> {
   if (typeof source !== "string") return loadBytes(source, options)
-  const { readFile, stat, readdir } = await import("node:fs/promises")
-  const { basename, dirname, join } = await import("node:path")
+  const modules = fileModules()
+  if (modules === null) return unusable(`${source}: a path can be read by Bun and Node 20.16 or newer; give bytes`)
+  const { readFile, stat, readdir } = modules.files
+  const { basename, dirname, join } = modules.paths
   try {
     let path = source
     if ((await stat(source)).isDirectory()) {
@@ -70,23 +80,39 @@ export async function load(
   }
 }
 
-/** As `load`, of a file's bytes, at once. */
-export function loadBytes(bytes: Uint8Array, options: LoadOptions = {}): Result<WasmTokenizer, TokenizerFailure> {
+/** As `load`, of a file's bytes, at once. The bytes are not kept. */
+export function loadBytes(bytes: Uint8Array, options: LoadOptions = {}): Result<LoadedTokenizer, TokenizerFailure> {
   if (!beginsJson(bytes)) {
     const { pattern = cl100kPattern, tokens = { special: {}, added: {} } } = options
     return openParts(readTiktokenFile(bytes, pattern, tokens))
   }
-  if (!isTekken(bytes)) return openParts(readTokenizerJsonBytes(bytes))
+  // Names of fields that stand near the start of tekken.json, and of npm `tiktoken`'s encoder files.
+  const head = new TextDecoder().decode(bytes.subarray(0, 4096))
+  const isTekken = head.includes('"token_bytes"')
+  if (!isTekken && !head.includes('"pat_str"')) return openParts(readTokenizerJsonBytes(bytes))
   try {
-    return openParts(readTekken(JSON.parse(new TextDecoder().decode(bytes))))
+    const json: unknown = JSON.parse(new TextDecoder().decode(bytes))
+    return isTekken ? openParts(readTekken(json)) : openEncoder(json, options)
   } catch (cause) {
     return unusable(`the file is no JSON: ${cause instanceof Error ? cause.message : String(cause)}`)
   }
 }
 
-/** tekken.json is told by the names of its tokens' fields, which stand near its start. */
-function isTekken(bytes: Uint8Array): boolean {
-  return new TextDecoder().decode(bytes.subarray(0, 4096)).includes('"token_bytes"')
+/** The modules that read files, or null in a browser. Not imported: bundlers for browsers refuse their names. */
+function fileModules() {
+  if (typeof process === "undefined" || typeof process.getBuiltinModule !== "function") return null
+  return { files: process.getBuiltinModule("node:fs/promises"), paths: process.getBuiltinModule("node:path") }
+}
+
+function openEncoder(value: unknown, { pattern, tokens }: LoadOptions): Result<LoadedTokenizer, TokenizerFailure> {
+  const json = objectOf(value)
+  const ranks = stringOf(json?.bpe_ranks)
+  const ownPattern = stringOf(json?.pat_str)
+  if (ranks === null || ownPattern === null) return unusable("an encoder file without its ranks or its pattern")
+  const special: { [token: string]: number } = {}
+  for (const [token, id] of Object.entries(objectOf(json?.special_tokens) ?? {})) special[token] = Number(id)
+  const file = { bpe_ranks: ranks, pat_str: pattern ?? ownPattern }
+  return openParts(readRankFile(file, tokens ?? { special, added: {} }))
 }
 
 function unusable(message: string): Result<never, TokenizerFailure> {

@@ -1,9 +1,10 @@
 /** From vocabulary files to tokenizers: the WASM plug where it is exact, a fallback plug for other model kinds. */
 import { err, type Result } from "../result"
+import type { ExtraTokens } from "./extra-tokens"
 import { openHfTokenizer } from "./hf-tokenizer"
 import { objectOf, typeOf } from "./json-shape"
 import { openParts } from "./open-parts"
-import { type ExtraTokens, readRankFile } from "./tiktoken-ranks"
+import { readRankFile } from "./tiktoken-ranks"
 import type { Tokenizer, TokenizerFailure } from "./tokenizer"
 import { readTokenizerJson } from "./tokenizer-json"
 

@@ -8,6 +8,7 @@ import type { AlignedText } from "./aligned-text"
 import { sliced } from "./aligned-text"
 import type { PackedTokens } from "./bpe-core"
 import { bytesOfSpelling, spellBytes } from "./byte-level"
+import type { ExtraTokens } from "./extra-tokens"
 import { listOf, objectOf, stringOf, type Unsupported } from "./json-shape"
 import type { PreTokenizer } from "./pre-tokenizer"
 import { recognise } from "./scanner-family"
@@ -19,12 +20,6 @@ import { unicodeClass } from "./unicode-class"
 export interface RankFile {
   readonly bpe_ranks: string
   readonly pat_str: string
-}
-
-/** Tokens beside the ranks, spelled out → id. Both kinds are found in text; only the special ones can be skipped. */
-export interface ExtraTokens {
-  readonly special: { readonly [token: string]: number }
-  readonly added: { readonly [token: string]: number }
 }
 
 /** Ids, and so ranks, are below this. */
@@ -107,25 +102,6 @@ const oldTekkenTokens = [
   ...["[/TOOL_RESULTS]", "[TOOL_CALLS]", "[IMG]", "<pad>", "[IMG_BREAK]", "[IMG_END]", "[PREFIX]", "[MIDDLE]"],
   ...["[SUFFIX]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[TOOL_CONTENT]"],
 ]
-
-/** The special tokens of o200k_harmony, beside the ranks of o200k_base. Source: tiktoken's `openai_public.py`. */
-export function harmonyTokens(): ExtraTokens {
-  const special: { [token: string]: number } = {
-    "<|startoftext|>": 199_998,
-    "<|endoftext|>": 199_999,
-    "<|endofprompt|>": 200_018,
-    "<|return|>": 200_002,
-    "<|constrain|>": 200_003,
-    "<|channel|>": 200_005,
-    "<|start|>": 200_006,
-    "<|end|>": 200_007,
-    "<|message|>": 200_008,
-    "<|call|>": 200_012,
-  }
-  for (const id of [200_000, 200_001, 200_004, 200_009, 200_010, 200_011]) special[`<|reserved_${id}|>`] = id
-  for (let id = 200_013; id < 201_088; id++) special[`<|reserved_${id}|>`] = id
-  return { special, added: {} }
-}
 
 function unsupported(message: string): Result<never, Unsupported> {
   return err({ kind: "unsupported", message })

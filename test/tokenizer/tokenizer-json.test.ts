@@ -2,30 +2,30 @@
 import { describe, expect, test } from "bun:test"
 import { spellBytes } from "../../src/tokenizer/byte-level"
 import { loadBytes } from "../../src/tokenizer/load"
+import type { LoadedTokenizer } from "../../src/tokenizer/loaded-tokenizer"
 import { openTokenizerJson } from "../../src/tokenizer/open"
-import type { WasmTokenizer } from "../../src/tokenizer/wasm-tokenizer"
 import { byteLevelTokenizer, sentencePieceTokenizer } from "./small-tokenizers"
 
 type Json = { [key: string]: unknown }
 
 /** A tokenizer of the small byte-level vocabulary (ids 0–255 are bytes) with other parts in it. */
-function withParts(parts: Json, added: readonly Json[] = []): WasmTokenizer {
+function withParts(parts: Json, added: readonly Json[] = []): LoadedTokenizer {
   return loaded({ ...(byteLevelTokenizer().json as Json), added_tokens: added, ...parts })
 }
 
-function loaded(json: unknown): WasmTokenizer {
+function loaded(json: unknown): LoadedTokenizer {
   const tokenizer = loadBytes(new TextEncoder().encode(JSON.stringify(json)))
   if (!tokenizer.ok) throw new Error(tokenizer.error.message)
   return tokenizer.value
 }
 
-function pieces(tokenizer: WasmTokenizer, text: string): string[] {
+function pieces(tokenizer: LoadedTokenizer, text: string): string[] {
   const ids = tokenizer.encode(text, { addSpecialTokens: false })
   if (!ids.ok) throw new Error(ids.error.message)
   return Array.from(ids.value, (id) => tokenizer.decode(Uint32Array.of(id), false))
 }
 
-function whole(tokenizer: WasmTokenizer, text: string): string {
+function whole(tokenizer: LoadedTokenizer, text: string): string {
   return pieces(tokenizer, text).join("|")
 }
 

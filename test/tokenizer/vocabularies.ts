@@ -5,9 +5,10 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Result } from "../../src/result"
+import { type ExtraTokens, harmonyTokens } from "../../src/tokenizer/extra-tokens"
 import { openTokenizerJson } from "../../src/tokenizer/open"
 import { openParts } from "../../src/tokenizer/open-parts"
-import { type ExtraTokens, harmonyTokens, type RankFile, readRankFile } from "../../src/tokenizer/tiktoken-ranks"
+import { type RankFile, readRankFile } from "../../src/tokenizer/tiktoken-ranks"
 import type { Tokenizer } from "../../src/tokenizer/tokenizer"
 
 const golden = join(import.meta.dir, "golden")
