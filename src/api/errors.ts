@@ -156,6 +156,20 @@ function unknownKind(error: never): ErrorBody {
 export function errorResponse(error: ApiError, headers: { readonly [name: string]: string } = {}): Response {
   const body = errorBody(error)
   if (error.kind === "unauthorized") return Response.json({ error: "Unauthorized" }, { status: 401, headers })
-  const allow: { [name: string]: string } = error.kind === "method_not_allowed" ? { allow: error.allowed } : {}
-  return Response.json({ error: body }, { status: body.code, headers: { ...headers, ...allow } })
+  return Response.json({ error: body }, { status: body.code, headers: { ...headers, ...headersOf(error) } })
+}
+
+/** When to try again is a guess: the client's own backoff takes it from there. Seconds. */
+const retryAfter = { "retry-after": "1" }
+
+function headersOf(error: ApiError): { readonly [name: string]: string } {
+  switch (error.kind) {
+    case "method_not_allowed":
+      return { allow: error.allowed }
+    case "overloaded":
+    case "engine_retryable":
+      return retryAfter
+    default:
+      return {}
+  }
 }

@@ -91,5 +91,6 @@ export function builtInProfile(): ModelProfile {
     samplingDefaults: {},
     modelType: "sluice_simulator",
     architectures: [],
+    isMixtureOfExperts: false,
   }
 }

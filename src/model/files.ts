@@ -266,14 +266,23 @@ function idOfToken(tokenizerJson: JsonObject, token: string): number | null {
 function readKind(
   path: string,
   config: JsonObject,
-): Result<Pick<ModelProfile, "modelType" | "architectures">, ModelFailure> {
+): Result<Pick<ModelProfile, "modelType" | "architectures" | "isMixtureOfExperts">, ModelFailure> {
   const modelType = config.model_type ?? ""
   if (typeof modelType !== "string") return broken(path, "model_type must be a text")
   const architectures = config.architectures ?? []
   if (!Array.isArray(architectures) || !architectures.every((entry) => typeof entry === "string")) {
     return broken(path, "architectures must be a list of texts")
   }
-  return ok({ modelType, architectures })
+  const textConfig = isObject(config.text_config) ? config.text_config : config
+  return ok({ modelType, architectures, isMixtureOfExperts: expertKeys.some((key) => hasExperts(textConfig[key])) })
+}
+
+/** Where config.json tells how many experts there are, by family. Source: vLLM 0.32.0, `ModelConfig.get_num_experts`. */
+const expertKeys = ["num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts"]
+
+/** Some families give a number for each layer. */
+function hasExperts(value: unknown): boolean {
+  return Array.isArray(value) ? value.some(hasExperts) : typeof value === "number" && value > 0
 }
 
 function isObject(value: unknown): value is JsonObject {

@@ -39,4 +39,6 @@ export interface ModelProfile {
   /** `model_type` and `architectures` of config.json, for choosing parsers; "" and [] when absent. */
   readonly modelType: string
   readonly architectures: readonly string[]
+  /** Whether config.json names experts: several engines of such a model step together. */
+  readonly isMixtureOfExperts: boolean
 }

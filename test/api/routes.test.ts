@@ -226,8 +226,9 @@ describe("state routes", () => {
       }).catch(() => {})
       await until(async () => (await server.counts()).inside === 1)
       const refused = await server.post(chatPath, chat())
-      expect([refused.status, refused.json.error]).toMatchObject([
+      expect([refused.status, refused.headers.get("retry-after"), refused.json.error]).toMatchObject([
         503,
+        "1",
         { type: "ServiceUnavailableError", param: null, code: 503 },
       ])
       leaving.abort()

@@ -95,6 +95,7 @@ describe("a model folder", () => {
       samplingDefaults: { temperature: 0.6, topK: 20, topP: 0.95 },
       modelType: "qwen3",
       architectures: ["Qwen3ForCausalLM"],
+      isMixtureOfExperts: false,
     })
   })
 
@@ -111,7 +112,18 @@ describe("a model folder", () => {
       samplingDefaults: {},
       modelType: "",
       architectures: [],
+      isMixtureOfExperts: false,
     })
+  })
+
+  test.each([
+    ["num_experts", { num_experts: 128 }, true],
+    ["a list of them by layer", { moe_num_experts: [0, 16] }, true],
+    ["those of the text model", { text_config: { n_routed_experts: 64 }, vision_config: {} }, true],
+    ["none", { num_local_experts: 0 }, false],
+  ])("tells a mixture of experts by %s", async (_name, config, expected) => {
+    const profile = await load({ ...smallest, "config.json": { max_position_embeddings: 4096, ...config } })
+    expect(profile).toMatchObject({ isMixtureOfExperts: expected })
   })
 
   test("may take tokenizer, templates and special tokens from another folder", async () => {
