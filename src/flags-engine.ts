@@ -61,7 +61,7 @@ function planCommand(
   findProgram: FindProgram,
 ): Result<readonly string[], string> {
   const command = draft.engineCommandWords
-  const before = command ?? ["serve", model, ...engineArguments(draft)]
+  const before = command ?? ["serve", model, ...sharedArguments(draft)]
   const agreed = agreeOnLink([...before, ...trailing], draft, given)
   if (!agreed.ok) return agreed
   const { dataParallelSize } = draft.vllm
@@ -92,7 +92,7 @@ function planCommand(
 }
 
 /** What `vllm serve MODEL` gets of our own command line. Parsers that we choose ourselves mean nothing to vLLM. */
-function engineArguments(draft: Draft): string[] {
+function sharedArguments(draft: Draft): string[] {
   return draft.engineArguments.filter((word) => !/^--reasoning-parser=(?:auto|none)$/.test(word))
 }
 

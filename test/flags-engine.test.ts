@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test"
-import { defaultConfig } from "../src/config"
+import { type Config, defaultConfig, type EngineCommand } from "../src/config"
 import { type Environment, parseFlags } from "../src/flags"
 import { err, ok } from "../src/result"
 
@@ -35,9 +35,15 @@ async function vllm(argv: readonly string[], setting: Setting = {}) {
   return parsed.value.config.vllm
 }
 
-const simulated = { engine: "simulator", command: null, warnings: [] }
-const elsewhere = { engine: "vllm", command: null, warnings: [] }
-const started = (words: readonly string[], engines = 1) => ({
+interface Plan {
+  readonly engine: Config["engine"]
+  readonly command: EngineCommand | null
+  readonly warnings: readonly string[]
+}
+
+const simulated: Plan = { engine: "simulator", command: null, warnings: [] }
+const elsewhere: Plan = { engine: "vllm", command: null, warnings: [] }
+const started = (words: readonly string[], engines = 1): Plan => ({
   engine: "vllm",
   command: { words, engines },
   warnings: [],

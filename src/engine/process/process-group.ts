@@ -1,0 +1,59 @@
+/**
+ * Signals to a whole process group, and a watcher that ends the group when this process is gone, however it went.
+ * vLLM's engines are several processes; each group is led by the process that we start.
+ */
+
+/** Sends a signal to every process of the group. False when there is none left. */
+export function signalGroup(group: number, signal: NodeJS.Signals): boolean {
+  try {
+    return process.kill(-group, signal)
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Reads group numbers, one a line, an empty line for none. Its input ends when the last holder of the pipe's other end
+ * does: then the group gets SIGTERM, a few seconds, and SIGKILL. Plain POSIX.
+ */
+const watcherScript = `
+group=
+while IFS= read -r next; do group=$next; done
+[ -n "$group" ] || exit 0
+kill -s TERM -- "-$group" || exit 0
+for second in 1 2 3 4 5; do
+  sleep 1
+  kill -s 0 -- "-$group" || exit 0
+done
+kill -s KILL -- "-$group"
+`
+
+/**
+ * A small shell beside us that ends a process group when we are killed or crash: a signal that cannot be caught leaves
+ * no other way that works on every Unix. It stands in a session of its own, so that Ctrl-C does not reach it.
+ */
+export class GroupWatcher {
+  private readonly shell: Bun.Subprocess<"pipe", "ignore", "ignore">
+
+  constructor() {
+    this.shell = Bun.spawn(["/bin/sh", "-c", watcherScript], {
+      stdin: "pipe",
+      stdout: "ignore",
+      stderr: "ignore",
+      detached: true,
+    })
+  }
+
+  /** The group to end when we go; null = none. */
+  watch(group: number | null): void {
+    this.shell.stdin.write(`${group ?? ""}\n`)
+    this.shell.stdin.flush()
+  }
+
+  /** Nothing is to be watched any more. Settles when the watcher has ended. */
+  async close(): Promise<void> {
+    this.watch(null)
+    this.shell.stdin.end()
+    await this.shell.exited
+  }
+}
