@@ -1,0 +1,25 @@
+/** Which socket types may talk, and in which direction. Source: RFC 37, "socket semantics". */
+import type { SocketType } from "./peer"
+
+interface Semantics {
+  /** The types that a peer may have. */
+  readonly peers: readonly string[]
+  /** Whether messages may be sent to peers; SUB only sends subscriptions. */
+  readonly sends: boolean
+  /** Whether messages of peers are handed on; others are dropped, as libzmq does. */
+  readonly receives: boolean
+  /** Whether peers subscribe here. */
+  readonly publishes: boolean
+}
+
+/** By our own type. */
+export const semantics: { readonly [type in SocketType]: Semantics } = {
+  ROUTER: { peers: ["DEALER", "REQ", "ROUTER"], sends: true, receives: true, publishes: false },
+  DEALER: { peers: ["ROUTER", "REP", "DEALER"], sends: true, receives: true, publishes: false },
+  PUSH: { peers: ["PULL"], sends: true, receives: false, publishes: false },
+  PULL: { peers: ["PUSH"], sends: false, receives: true, publishes: false },
+  PUB: { peers: ["SUB", "XSUB"], sends: true, receives: false, publishes: true },
+  XPUB: { peers: ["SUB", "XSUB"], sends: true, receives: true, publishes: true },
+  SUB: { peers: ["PUB", "XPUB"], sends: false, receives: true, publishes: false },
+  XSUB: { peers: ["PUB", "XPUB"], sends: true, receives: true, publishes: false },
+}
