@@ -20,6 +20,7 @@ import {
 const root = join(import.meta.dir, "..")
 const conformance = "test/conformance"
 const vocab = "test/vocab"
+const oracles = "test/oracles"
 /** The Bun that runs this file runs the rest, so that a machine without one on its PATH behaves the same. */
 const bun = process.execPath
 const inCi = process.env.CI === "true" || process.env.CI === "1"
@@ -170,9 +171,10 @@ async function installed(folder: string, what: string): Promise<boolean> {
   return code === 0
 }
 
-/** The vocabularies live in a package of their own too. */
+/** The vocabularies, and what answers are compared with, live in packages of their own too. */
 async function runUnit(): Promise<Counts> {
   if (!(await installed(vocab, "the vocabularies"))) return failed
+  if (!(await installed(oracles, "the oracles"))) return failed
   return bunTest(
     "unit",
     testFiles((file) => !file.startsWith(`${conformance}/`)),

@@ -4,19 +4,21 @@ import { rawBytesCode } from "./message-pack-reader"
 /** What the elements of an array are; numpy's and torch's names for the same thing are one here. */
 type ElementKind = "int32" | "int64" | "float32" | "float64" | "float16" | "bfloat16"
 
-const kinds: ReadonlyMap<string, ElementKind> = new Map([
+const kinds: readonly (readonly [string, ElementKind])[] = [
   ["<i4", "int32"],
-  ["int32", "int32"],
-  ["<i8", "int64"],
-  ["int64", "int64"],
   ["<f4", "float32"],
-  ["float32", "float32"],
+  ["<i8", "int64"],
   ["<f8", "float64"],
-  ["float64", "float64"],
   ["<f2", "float16"],
+  ["int32", "int32"],
+  ["int64", "int64"],
+  ["float32", "float32"],
+  ["float64", "float64"],
   ["float16", "float16"],
   ["bfloat16", "bfloat16"],
-])
+]
+/** The names as bytes, so that none is made into a string for an array. */
+const kindNames = kinds.map(([name]) => new TextEncoder().encode(name))
 const elementBytes: { readonly [kind in ElementKind]: number } = {
   int32: 4,
   int64: 8,
@@ -33,7 +35,7 @@ const int32Max = 0x7fff_ffff
 
 /**
  * One `[dtype, shape, data]` of a message (ENGINE_PROTOCOL 8), of one or two dimensions; its bytes stand in the body or
- * in a frame of their own, at any alignment. Meant to be kept: nothing is made for an array but its type's name.
+ * in a frame of their own, at any alignment. Meant to be kept: nothing is made for an array.
  */
 export class ArrayReader {
   rows = 0
@@ -56,9 +58,9 @@ export class ArrayReader {
   /** Gives what is wrong, "" = nothing. */
   private openTriple(reader: MessagePackReader, frames: readonly Uint8Array[]): string {
     if (reader.readArraySize() !== 3) return "an array is dtype, shape and data"
-    const name = reader.readString()
-    const kind = kinds.get(name)
-    if (kind === undefined) return `no array type that is read here: ${name.slice(0, 20)}`
+    reader.readStringExtent()
+    const kind = kindAt(reader.bytes, reader.byteStart, reader.byteEnd)
+    if (kind === null) return "an array of numbers of a known type was expected"
     this.kind = kind
     const dimensions = reader.readArraySize()
     if (dimensions !== 1 && dimensions !== 2) return "an array of one or two dimensions was expected"
@@ -127,6 +129,17 @@ export class ArrayReader {
         return this.integer(i)
     }
   }
+}
+
+function kindAt(bytes: Uint8Array, start: number, end: number): ElementKind | null {
+  for (let i = 0; i < kinds.length; i++) {
+    const name = kindNames[i]!
+    if (name.length !== end - start) continue
+    let same = 0
+    while (same < name.length && bytes[start + same] === name[same]) same += 1
+    if (same === name.length) return kinds[i]![1]
+  }
+  return null
 }
 
 function int32(bytes: Uint8Array, at: number): number {

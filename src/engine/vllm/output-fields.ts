@@ -4,7 +4,7 @@ import { err, ok, type Result } from "../../result"
 import { ArrayReader } from "./array-reader"
 import { type MalformedFrame, MessagePackReader, skipValue } from "./message-pack-reader"
 import { OutputField, type OutputsBatch } from "./outputs-batch"
-import type { RequestIds } from "./request-id"
+import { type RequestIds, serialAt, slotAt } from "./request-id"
 
 /** Moments of one sequence in one message; seconds on the engine's monotonic clock, -1 = not in this message. */
 export interface OutputEvents {
@@ -76,7 +76,7 @@ export interface UtilityAnswer {
   readonly result: Json
 }
 
-/** A sequence that a request id names; slot -1 = not of this process. */
+/** A sequence that a request id names. */
 export interface NamedSequence {
   readonly slot: number
   readonly serial: number
@@ -278,10 +278,12 @@ export class OutputFields {
     const found: NamedSequence[] = []
     const count = reader.readArraySize()
     for (let each = 0; each < count && !reader.failed; each++) {
-      const { at } = reader
+      const { bytes, at } = reader
       reader.skip()
-      ids.read(reader.bytes, at, reader.at)
-      if (ids.slot >= 0) found.push({ slot: ids.slot, serial: ids.serial })
+      if (reader.failed || !ids.isOurs(bytes, at, reader.at)) continue
+      const slot = slotAt(bytes, reader.at)
+      const serial = serialAt(bytes, reader.at)
+      if (slot >= 0 && serial >= 0) found.push({ slot, serial })
     }
     return this.read(found)
   }

@@ -27,6 +27,7 @@ export const OutputField = {
 export type OutputField = (typeof OutputField)[keyof typeof OutputField]
 
 const outputsAtFirst = 256
+const noFrames: readonly Uint8Array[] = []
 
 /**
  * One message of the engine, laid flat: output i is row i of the arrays. Reused by the next `decode`, and so are its
@@ -34,7 +35,7 @@ const outputsAtFirst = 256
  */
 export class OutputsBatch {
   /** Frame 0 is the body, the others hold arrays that it refers to. Borrowed from whoever decoded them. */
-  frames: readonly Uint8Array[] = []
+  frames: readonly Uint8Array[] = noFrames
   engineIndex = 0
   count = 0
   /** -1 = not an id of this process: drop the output. */
@@ -69,7 +70,7 @@ export class OutputsBatch {
 
   /** Forgets the last message; keeps the arrays. */
   clear(): void {
-    this.frames = []
+    this.frames = noFrames
     this.engineIndex = 0
     this.count = 0
     this.schedulerStatsAt = -1

@@ -2,7 +2,7 @@ import { Finish } from "../../ir/engine"
 import { err, ok, type Result } from "../../result"
 import { type MalformedFrame, MessagePackReader, skipValue } from "./message-pack-reader"
 import { OutputField, OutputsBatch } from "./outputs-batch"
-import type { RequestIds } from "./request-id"
+import { type RequestIds, serialAt, slotAt } from "./request-id"
 
 /** What an engine says when its loop has failed; the process then exits (ENGINE_PROTOCOL 11). */
 const engineDead = new TextEncoder().encode("ENGINE_CORE_DEAD")
@@ -145,9 +145,15 @@ export class OutputsDecoder {
         return this.broken(at, "a request id was expected")
       }
       if (at + length >= end) return this.broken(at, "the message ends within a request id")
-      ids.read(bytes, at, at + length)
-      slot[i] = ids.slot
-      serial[i] = ids.serial
+      slot[i] = -1
+      if (ids.isOurs(bytes, at, at + length)) {
+        const place = slotAt(bytes, at + length)
+        const use = serialAt(bytes, at + length)
+        if (place >= 0 && use >= 0) {
+          slot[i] = place
+          serial[i] = use
+        }
+      }
       at += length
 
       start[i] = tokens
@@ -195,7 +201,12 @@ export class OutputsDecoder {
       stopTokenId[i] = -1
       fieldsAt[i] = at
       let set = 0
-      for (let field = 2; field < fields; field++) {
+      let field = 2
+      if (fields >= 18 && at + 16 <= end && isQuiet(bytes, at)) {
+        field = 18
+        at += 16
+      }
+      for (; field < fields; field++) {
         if (at >= end) return this.broken(at, "the message ends within an output")
         tag = bytes[at]!
         if (tag === 0xc0) {
@@ -246,4 +257,26 @@ export class OutputsDecoder {
     const id = this.unusualId(bytes, at)
     return id <= 0x7fff_ffff ? id : -1
   }
+}
+
+/** Whether fields 2 to 17 of an output say nothing, as they do for nearly every token: nils, and no NaN in the logits. */
+function isQuiet(bytes: Uint8Array, at: number): boolean {
+  const nils =
+    (bytes[at]! ^ 0xc0) |
+    (bytes[at + 1]! ^ 0xc0) |
+    (bytes[at + 2]! ^ 0xc0) |
+    (bytes[at + 3]! ^ 0xc0) |
+    (bytes[at + 4]! ^ 0xc0) |
+    (bytes[at + 5]! ^ 0xc0) |
+    (bytes[at + 6]! ^ 0xc0) |
+    (bytes[at + 7]! ^ 0xc0) |
+    (bytes[at + 8]! ^ 0xc0) |
+    (bytes[at + 9]! ^ 0xc0) |
+    (bytes[at + 10]! ^ 0xc0) |
+    bytes[at + 11]! |
+    (bytes[at + 12]! ^ 0xc0) |
+    (bytes[at + 13]! ^ 0xc0) |
+    (bytes[at + 14]! ^ 0xc0) |
+    (bytes[at + 15]! ^ 0xc0)
+  return nils === 0
 }

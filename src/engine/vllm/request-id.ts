@@ -24,14 +24,11 @@ function hex(value: number, digits: number): string {
 }
 
 /**
- * Makes and reads request ids of one process. `instance` is this process's random 32-bit number: sequences that a front
- * end left behind when it died never meet those of the next one (ENGINE_PROTOCOL 15, trap 1: a second live id kills the
- * engine). Ids that are not ours, of another instance or damaged read as slot -1.
+ * Makes and recognises request ids of one process. `instance` is this process's random 32-bit number: sequences that a
+ * front end left behind when it died never meet those of the next one (ENGINE_PROTOCOL 15, trap 1: a second live id
+ * kills the engine).
  */
 export class RequestIds {
-  /** What `read` found; -1 = not an id of this process. */
-  slot = -1
-  serial = 0
   private readonly tail: string
   /** The instance's eight digits, as two 32-bit words of their characters. */
   private readonly instanceHigh: number
@@ -58,20 +55,27 @@ export class RequestIds {
     return `${shown}${this.tail}${hex(slot, slotDigits)}${hex(serial, serialDigits)}`
   }
 
-  /** Hot (bench/frames.ts): sets `slot` and `serial` from the id in `bytes[start, end)`; slot -1 = not one of ours. */
-  read(bytes: Uint8Array, start: number, end: number): void {
-    this.slot = -1
-    const at = end - tailBytes
-    if (at < start) return
-    if (bytes[at] !== dash || bytes[at + 9] !== dash) return
-    if (word(bytes, at + 1) !== this.instanceHigh || word(bytes, at + 5) !== this.instanceLow) return
-    const first = hexValue(word(bytes, at + 10))
-    const second = hexValue(word(bytes, at + 14))
-    const third = hexValue(word(bytes, at + 18))
-    if ((first | second | third) < 0) return
-    this.slot = (first << 4) | (second >> 12)
-    this.serial = ((second & 0xfff) << 16) | third
+  /** Hot (bench/frames.ts): whether the id in `bytes[start, end)` is of this process; `slotAt` and `serialAt` then read it. */
+  isOurs(bytes: Uint8Array, start: number, end: number): boolean {
+    return (
+      end - start >= tailBytes &&
+      word(bytes, end - 21) === this.instanceHigh &&
+      word(bytes, end - 17) === this.instanceLow &&
+      bytes[end - 22] === dash &&
+      bytes[end - 13] === dash
+    )
   }
+}
+
+/** Slot of the id that ends at `end`; negative when it is damaged. Small functions, so that the compiler inlines them. */
+export function slotAt(bytes: Uint8Array, end: number): number {
+  return (hexValue(word(bytes, end - 12)) << 4) | (hexValue(word(bytes, end - 8)) >> 12)
+}
+
+/** Serial of the id that ends at `end`; negative when it is damaged. */
+export function serialAt(bytes: Uint8Array, end: number): number {
+  const high = hexValue(word(bytes, end - 8))
+  return high < 0 ? -1 : ((high & 0xfff) << 16) | hexValue(word(bytes, end - 4))
 }
 
 function word(bytes: Uint8Array, at: number): number {
@@ -84,9 +88,9 @@ function word(bytes: Uint8Array, at: number): number {
  */
 function hexValue(characters: number): number {
   const letters = (characters >>> 6) & 0x0101_0101
-  const values = ((characters & 0x0f0f_0f0f) + letters * 9) & 0x0f0f_0f0f
+  const values = ((characters & 0x0f0f_0f0f) + Math.imul(letters, 9)) & 0x0f0f_0f0f
   const above9 = ((values + 0x0606_0606) >>> 4) & 0x0101_0101
-  if (((values + 0x3030_3030 + above9 * 0x27) | 0) !== characters) return -1
+  if (((values + 0x3030_3030 + Math.imul(above9, 0x27)) | 0) !== characters) return -1
   const pairs = (values | (values >>> 4)) & 0x00ff_00ff
   return (pairs | (pairs >>> 8)) & 0xffff
 }
