@@ -22,11 +22,14 @@ export class Piece {
 
   /** Hot (bench/fold.ts): adds one token that contributed `text`. */
   add(id: number, text: string): void {
-    if (this.count === this.ids.length) this.grow()
-    this.text += text
-    this.ids[this.count] = id
-    this.ends[this.count] = this.text.length
-    this.count += 1
+    const { count } = this
+    if (count === this.ids.length) this.grow()
+    // Most steps are one token: then there is nothing to join, and the text stays flat.
+    const joined = this.text === "" ? text : this.text + text
+    this.text = joined
+    this.ids[count] = id
+    this.ends[count] = joined.length
+    this.count = count + 1
   }
 
   /** Adds text to the last token; with no token here, under `noTokenId`, which no vocabulary has. */

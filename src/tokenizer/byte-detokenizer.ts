@@ -12,7 +12,6 @@ export interface TokenBytes {
 }
 
 const noTokens = new Uint32Array(0)
-const lossy = new TextDecoder("utf-8", { ignoreBOM: true })
 
 /**
  * How many bytes at the end of `bytes[0, length)` may begin a character that is not complete yet: 0 to 3. Bytes that
@@ -32,11 +31,16 @@ export function unfinishedBytes(bytes: Uint8Array, length: number): number {
 
 /**
  * Streaming decoder of byte-level vocabularies (tiktoken, ByteLevel BPE): tokens are bytes, so the text is their
- * concatenation read as UTF-8, with U+FFFD for bytes that are none. State: at most three held bytes.
+ * concatenation read as UTF-8, with U+FFFD for bytes that are none. State: an unfinished character.
+ * Source: the UTF-8 decoder of the Encoding Standard, section 8.1, so that U+FFFD stands where TextDecoder has it.
  */
 export class ByteDetokenizer implements CopyableDetokenizer {
-  private held = new Uint8Array(3)
-  private heldCount = 0
+  /** The character in progress: how many bytes it still needs, and its bits so far. */
+  private needed = 0
+  private point = 0
+  /** What its next byte must lie in: narrower behind some first bytes. */
+  private lower = 0x80
+  private upper = 0xbf
   private readonly table: TokenBytes
   private readonly skipSpecial: boolean
 
@@ -45,9 +49,10 @@ export class ByteDetokenizer implements CopyableDetokenizer {
     this.table = table
     this.skipSpecial = skipSpecial
     // Three tokens hold all of a character but its last byte.
-    for (const id of promptTokenIds.subarray(Math.max(0, promptTokenIds.length - 3))) {
+    for (let i = Math.max(0, promptTokenIds.length - 3); i < promptTokenIds.length; i++) {
+      const id = promptTokenIds[i]!
       const isSkipped = skipSpecial && table.isSpecial(id)
-      if (!isSkipped && (this.heldCount > 0 || table.text(id) === null)) this.join(table.bytes(id))
+      if (!isSkipped && (this.needed > 0 || table.text(id) === null)) this.join(table.bytes(id))
     }
   }
 
@@ -57,7 +62,7 @@ export class ByteDetokenizer implements CopyableDetokenizer {
       piece.add(id, "")
       return
     }
-    if (this.heldCount === 0) {
+    if (this.needed === 0) {
       const text = this.table.text(id)
       if (text !== null) {
         piece.add(id, text)
@@ -68,27 +73,61 @@ export class ByteDetokenizer implements CopyableDetokenizer {
   }
 
   finish(piece: Piece): void {
-    if (this.heldCount === 0) return
-    piece.extendLast(lossy.decode(this.held.subarray(0, this.heldCount)))
-    this.heldCount = 0
+    if (this.needed === 0) return
+    piece.extendLast("\ufffd")
+    this.begin(0, 0)
   }
 
   copy(): ByteDetokenizer {
     const twin = new ByteDetokenizer(this.table, this.skipSpecial)
-    twin.held.set(this.held)
-    twin.heldCount = this.heldCount
+    twin.needed = this.needed
+    twin.point = this.point
+    twin.lower = this.lower
+    twin.upper = this.upper
     return twin
   }
 
-  /** Held bytes and new ones as text; holds the start of an unfinished character. Rare, so it may allocate. */
+  /** The text that the bytes complete; what stays unfinished is kept. */
   private join(bytes: Uint8Array): string {
-    const joined = new Uint8Array(this.heldCount + bytes.length)
-    joined.set(this.held.subarray(0, this.heldCount))
-    joined.set(bytes, this.heldCount)
-    const unfinished = unfinishedBytes(joined, joined.length)
-    this.held.set(joined.subarray(joined.length - unfinished))
-    this.heldCount = unfinished
-    return lossy.decode(joined.subarray(0, joined.length - unfinished))
+    let text = ""
+    for (let i = 0; i < bytes.length; i++) {
+      const byte = bytes[i]!
+      if (this.needed > 0) {
+        if (byte >= this.lower && byte <= this.upper) {
+          this.lower = 0x80
+          this.upper = 0xbf
+          this.point = (this.point << 6) | (byte & 0x3f)
+          this.needed -= 1
+          if (this.needed === 0) text += String.fromCodePoint(this.point)
+          continue
+        }
+        // The byte ends the character that it does not belong to, and is looked at again.
+        text += "\ufffd"
+        this.begin(0, 0)
+      }
+      if (byte < 0x80) text += String.fromCharCode(byte)
+      else if (byte < 0xc2 || byte > 0xf4) text += "\ufffd"
+      else if (byte < 0xe0) this.begin(1, byte & 0x1f)
+      else if (byte < 0xf0) {
+        this.begin(2, byte & 0xf)
+        // Not what two bytes spell, and no surrogates.
+        if (byte === 0xe0) this.lower = 0xa0
+        else if (byte === 0xed) this.upper = 0x9f
+      } else {
+        this.begin(3, byte & 7)
+        // Not what three bytes spell, and nothing above U+10FFFF.
+        if (byte === 0xf0) this.lower = 0x90
+        else if (byte === 0xf4) this.upper = 0x8f
+      }
+    }
+    return text
+  }
+
+  private begin(needed: number, point: number): void {
+    this.needed = needed
+    this.point = point
+    this.lower = 0x80
+    this.upper = 0xbf
   }
 }
 

@@ -4,7 +4,9 @@
  */
 import { Piece } from "../ir/piece"
 import { err, ok, type Result } from "../result"
+import type { PackedTokens } from "./bpe-core"
 import { unfinishedBytes } from "./byte-detokenizer"
+import { DecodeCore, tokenKinds } from "./decode-core"
 import type { CopyableDetokenizer } from "./detokenizer"
 import { listOf, objectOf, stringOf, typeOf, type Unsupported } from "./json-shape"
 
@@ -31,8 +33,8 @@ const noRules: SentencePieceRules = {
   dropsFirst: false,
 }
 
+const utf8 = new TextEncoder()
 const byteSpelling = /^<0x([0-9A-Fa-f]{2})>$/
-const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 /** Prompt tokens that are looked at for an unfinished byte run, or for the start of the text. */
 const promptTailTokens = 8
 
@@ -89,24 +91,33 @@ function unsupported(message: string): Result<never, Unsupported> {
 /** What each token of a vocabulary decodes to, worked out when it is first seen. */
 export class SentencePieceTable {
   readonly rules: SentencePieceRules
+  private readonly tokens: PackedTokens
   /** By id: undefined = not looked up, null = no such token. The text between other text; "" for byte tokens. */
   private readonly texts: (string | null | undefined)[]
+  /** The same for tokens that are nothing but text: null for byte tokens, special ones and unknown ids. */
+  private readonly plainTexts: (string | null | undefined)[]
   /** By id, once looked up: the byte that it stands for, or -1. */
   private readonly bytes: Int16Array
   private readonly special: Uint8Array
   private readonly spellingOf: (id: number) => string | null
+  /** Made for the first `decode`: streaming, which most servers do alone, needs none of it. */
+  private core: DecodeCore | null = null
 
+  /** `tokens`: all spellings in UTF-8 by id, as `spellingOf` has them. */
   constructor(
     rules: SentencePieceRules,
-    vocabSize: number,
+    tokens: PackedTokens,
     spellingOf: (id: number) => string | null,
     specialIds: Iterable<number>,
   ) {
+    const size = tokens.ends.length
     this.rules = rules
+    this.tokens = tokens
     this.spellingOf = spellingOf
-    this.texts = new Array<string | null | undefined>(vocabSize)
-    this.bytes = new Int16Array(vocabSize).fill(-1)
-    this.special = new Uint8Array(vocabSize)
+    this.texts = new Array<string | null | undefined>(size).fill(undefined)
+    this.plainTexts = new Array<string | null | undefined>(size).fill(undefined)
+    this.bytes = new Int16Array(size).fill(-1)
+    this.special = new Uint8Array(size)
     for (const id of specialIds) this.special[id] = 1
   }
 
@@ -120,11 +131,34 @@ export class SentencePieceTable {
     return this.bytes[id]!
   }
 
+  /** Hot (bench/fold.ts): the text between other text; null for all that needs a closer look. */
+  plainText(id: number): string | null {
+    const text = this.plainTexts[id]
+    return text !== undefined ? text : this.lookUpPlain(id)
+  }
+
   /** The token's text; `first` of all tokens or not. */
   text(id: number, first: boolean): string {
     const { mark, dropsFirst } = this.rules
     if (!first || !dropsFirst || mark === null) return this.known(id) ?? ""
     return this.replaced(this.spellingOf(id) ?? "").replaceAll(mark, "")
+  }
+
+  /** Hot (bench/detokenize.ts): all of the ids' text, where a run of byte tokens that is no UTF-8 is all U+FFFD. */
+  decode(tokenIds: Uint32Array, skipSpecial: boolean): string {
+    this.core ??= this.makeCore()
+    let head = ""
+    let at = 0
+    if (this.rules.dropsFirst && this.rules.mark !== null) {
+      while (at < tokenIds.length && this.skips(tokenIds[at]!, skipSpecial)) at += 1
+      // A byte has no mark to lose, and its run is read as a whole.
+      if (at < tokenIds.length && this.bytes[tokenIds[at]!]! < 0) head = this.text(tokenIds[at++]!, true)
+    }
+    const text = head + this.core.decode(at === 0 ? tokenIds : tokenIds.subarray(at), skipSpecial)
+    if (this.core.isSwollen()) this.core = null
+    let cut = 0
+    while (cut < this.rules.strippedCount && text[cut] === this.rules.stripped) cut += 1
+    return cut === 0 ? text : text.slice(cut)
   }
 
   private known(id: number): string | null {
@@ -146,48 +180,107 @@ export class SentencePieceTable {
     return mark === null ? text : text.replaceAll(mark, " ")
   }
 
+  private lookUpPlain(id: number): string | null {
+    if (id >= this.bytes.length) return null
+    const text = this.known(id)
+    const plain = this.special[id] === 1 || this.bytes[id]! >= 0 ? null : text
+    this.plainTexts[id] = plain
+    return plain
+  }
+
   private replaced(spelling: string): string {
     let text = spelling
     for (const [from, to] of this.rules.replacements) text = text.replaceAll(from, () => to)
     return text
   }
 
-  /** All of the ids' text, as the reference decodes it: a run of byte tokens that is no UTF-8 is all U+FFFD. */
-  decode(tokenIds: Uint32Array, skipSpecial: boolean): string {
-    let text = ""
-    let run: number[] = []
-    let first = true
-    for (const id of tokenIds) {
-      if (this.skips(id, skipSpecial)) continue
-      const byte = this.bytes[id]!
-      if (byte >= 0) {
-        run.push(byte)
+  /** The tokens' texts as bytes. Spellings that hold nothing to be replaced, which are half of them, are just copied. */
+  private makeCore(): DecodeCore {
+    const { bytes, ends } = this.tokens
+    const { replacements, byteFallback, mark } = this.rules
+    const sought = replacements.map(([from]) => from)
+    if (mark !== null) sought.push(mark)
+    // By first byte of what is looked for. `<` begins byte tokens.
+    const isSought = new Uint8Array(256)
+    for (const text of sought) isSought[utf8.encode(text)[0]!] = 1
+    if (byteFallback) isSought[0x3c] = 1
+    const to = new ByteWriter(bytes.length)
+    const toEnds = new Uint32Array(ends.length)
+    const kinds = new Uint8Array(ends.length)
+    for (let id = 0, start = 0; id < ends.length; id++) {
+      const end = ends[id]!
+      let kind = this.special[id] === 1 ? tokenKinds.special : 0
+      let at = start
+      while (at < end && isSought[bytes[at]!] === 0) at += 1
+      if (at === end) {
+        if (start === end && this.spellingOf(id) === null) kind = tokenKinds.absent
+        to.copy(bytes, start, end)
       } else {
-        if (run.length > 0) {
-          text += runText(run)
-          run = []
+        const text = this.known(id) ?? ""
+        if (this.bytes[id]! >= 0) {
+          kind |= tokenKinds.byte
+          to.byte(this.bytes[id]!)
+        } else {
+          to.text(text)
         }
-        text += this.text(id, first)
       }
-      first = false
+      kinds[id] = kind
+      toEnds[id] = to.length
+      start = end
     }
-    if (run.length > 0) text += runText(run)
-    let cut = 0
-    while (cut < this.rules.strippedCount && text[cut] === this.rules.stripped) cut += 1
-    return cut === 0 ? text : text.slice(cut)
+    return new DecodeCore({ bytes: to.written(), ends: toEnds }, kinds)
   }
 }
 
-function runText(run: readonly number[]): string {
-  return decoded(Uint8Array.from(run)) ?? "\ufffd".repeat(run.length)
+/** Bytes written one behind the other. */
+class ByteWriter {
+  private bytes: Uint8Array
+  length = 0
+
+  constructor(room: number) {
+    this.bytes = new Uint8Array(room + 1024)
+  }
+
+  byte(byte: number): void {
+    this.reserve(1)
+    this.bytes[this.length++] = byte
+  }
+
+  copy(from: Uint8Array, start: number, end: number): void {
+    this.reserve(end - start)
+    for (let i = start; i < end; i++) this.bytes[this.length++] = from[i]!
+  }
+
+  text(text: string): void {
+    this.reserve(3 * text.length)
+    this.length += utf8.encodeInto(text, this.bytes.subarray(this.length)).written
+  }
+
+  written(): Uint8Array {
+    return this.bytes.subarray(0, this.length)
+  }
+
+  private reserve(count: number): void {
+    if (this.length + count <= this.bytes.length) return
+    const larger = new Uint8Array(2 * this.bytes.length + count)
+    larger.set(this.bytes)
+    this.bytes = larger
+  }
 }
 
-function decoded(bytes: Uint8Array): string | null {
-  try {
-    return strict.decode(bytes)
-  } catch {
-    return null
+/** The code point that the first `count` bytes are exactly the UTF-8 of, or -1. */
+function characterOf(bytes: Uint8Array, count: number): number {
+  const lead = bytes[0]!
+  if (lead < 0x80) return count === 1 ? lead : -1
+  const size = lead < 0xc2 || lead > 0xf4 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4
+  if (size !== count) return -1
+  let point = lead & (0x7f >> size)
+  for (let i = 1; i < count; i++) {
+    if ((bytes[i]! & 0xc0) !== 0x80) return -1
+    point = (point << 6) | (bytes[i]! & 0x3f)
   }
+  const least = size === 2 ? 0x80 : size === 3 ? 0x800 : 0x10000
+  return point < least || point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff) ? -1 : point
 }
 
 /**
@@ -205,6 +298,8 @@ export class SentencePieceDetokenizer implements CopyableDetokenizer {
   private first = true
   /** How many characters at the start of the text may still be stripped. */
   private stripLeft: number
+  /** Nothing from before changes what the next token's text is. */
+  private isSettled = false
 
   constructor(table: SentencePieceTable, promptTokenIds: Uint32Array, skipSpecial: boolean, scratch: Piece) {
     this.table = table
@@ -219,12 +314,20 @@ export class SentencePieceDetokenizer implements CopyableDetokenizer {
     if (start > 0) {
       this.first = false
       this.stripLeft = 0
+      this.isSettled = this.heldCount === 0 && !this.broken
     }
   }
 
   /** Hot (bench/fold.ts). */
   push(id: number, piece: Piece): void {
     const { table } = this
+    if (this.isSettled) {
+      const text = table.plainText(id)
+      if (text !== null) {
+        piece.add(id, text)
+        return
+      }
+    }
     if (table.skips(id, this.skipSpecial)) {
       piece.add(id, "")
       return
@@ -241,6 +344,7 @@ export class SentencePieceDetokenizer implements CopyableDetokenizer {
     }
     this.first = false
     if (this.stripLeft > 0 && text !== "") text = this.strip(text)
+    this.isSettled = this.heldCount === 0 && !this.broken && this.stripLeft === 0
     piece.add(id, text)
   }
 
@@ -249,6 +353,7 @@ export class SentencePieceDetokenizer implements CopyableDetokenizer {
     piece.extendLast("\ufffd".repeat(this.heldCount))
     this.heldCount = 0
     this.stripLeft = 0
+    this.isSettled = !this.broken && !this.first
   }
 
   copy(): SentencePieceDetokenizer {
@@ -258,6 +363,7 @@ export class SentencePieceDetokenizer implements CopyableDetokenizer {
     twin.broken = this.broken
     twin.first = this.first
     twin.stripLeft = this.stripLeft
+    twin.isSettled = this.isSettled
     return twin
   }
 
@@ -272,8 +378,8 @@ export class SentencePieceDetokenizer implements CopyableDetokenizer {
     const count = this.heldCount
     if (unfinishedBytes(this.held, count) === count) return ""
     this.heldCount = 0
-    const text = decoded(this.held.subarray(0, count))
-    if (text !== null) return text
+    const point = characterOf(this.held, count)
+    if (point >= 0) return String.fromCodePoint(point)
     this.broken = true
     return "\ufffd".repeat(count)
   }

@@ -83,7 +83,7 @@ function readParts(
     postProcessor: postProcessor.value,
     decoder: decoder.value,
     vocabSize: vocabulary.idEnd,
-    decodedTokens: decodesBytes ? packed(vocabulary, true, shown) : null,
+    decodedTokens: packed(vocabulary, decodesBytes, shown),
     spellingOf: (id) => shown.get(id) ?? vocabulary.spellingOf(id),
     idOf: (spelling) => vocabulary.idOf(spelling),
   })

@@ -23,8 +23,8 @@ export interface TokenizerParts {
   readonly addedTokens: readonly AddedToken[]
   readonly postProcessor: PostProcessor
   readonly decoder: DecoderRules
-  /** By id: what a token decodes to, added tokens included. SentencePiece decodes spellings, so it has none here. */
-  readonly decodedTokens: PackedTokens | null
+  /** By id: what a token decodes to, added tokens included; for SentencePiece's rules, its spelling. */
+  readonly decodedTokens: PackedTokens
   /** The vocabulary's own spelling of an id, added tokens included; null for gaps and beyond. */
   readonly spellingOf: (id: number) => string | null
   /** The id of a spelling, or -1. */

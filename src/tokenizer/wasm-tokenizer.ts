@@ -66,10 +66,11 @@ export class WasmTokenizer implements Tokenizer {
     const skipped = special.filter(({ id }) => contents.has(parts.spellingOf(id) ?? ""))
     this.specialIds = new Set(skipped.map((token) => token.id))
     const isSpecial = (id: number): boolean => this.specialIds.has(id)
-    this.bytes = parts.decodedTokens === null ? null : new ByteTable(parts.decodedTokens, isSpecial)
+    const { decoder, decodedTokens, spellingOf } = parts
+    this.bytes = decoder.kind === "bytes" ? new ByteTable(decodedTokens, isSpecial) : null
     this.sentencePiece =
-      parts.decoder.kind === "sentencepiece"
-        ? new SentencePieceTable(parts.decoder.rules, parts.vocabSize, parts.spellingOf, this.specialIds)
+      decoder.kind === "sentencepiece"
+        ? new SentencePieceTable(decoder.rules, decodedTokens, spellingOf, this.specialIds)
         : null
     this.tokenBytesMax = longestBytes(parts)
     const classes = { word: wordCharactersTiktoken, whiteSpace }

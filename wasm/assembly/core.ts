@@ -1,10 +1,22 @@
 /**
- * What the host calls (src/tokenizer/bpe-core.ts, the only other side of this memory).
+ * What the host calls (src/tokenizer/bpe-core.ts; of decode.ts: src/tokenizer/decode-core.ts).
  *
  * Once: `prepare`, the host writes the packed tables, `build`. Then, as often as wanted: `layWindow` for a size, the
  * host writes UTF-8 at its address, `encode…`, the host reads ids. Behind the text the window has room for reads beyond
  * its end.
  */
+export {
+  buildDecoder,
+  decode,
+  decodedBytes,
+  decoderBytesAddress,
+  decoderIdsAddress,
+  decoderKindsAddress,
+  decoderStartsAddress,
+  decoderTextAddress,
+  layDecoder,
+  prepareDecoder,
+} from "./decode"
 import { mark, release, reserve } from "./memory"
 import { makeCharacters, scratchBytes, setScratch, setUnits } from "./merge"
 import {
