@@ -1,5 +1,7 @@
 /** What the server says on its standard output when it starts. The last line is the one that scripts wait for. */
 import type { Config } from "./config"
+import { engineArguments, type HandshakeAddress } from "./engine/process/engine-arguments"
+import { joinShellWords, quoteShellWord } from "./engine/process/shell-words"
 import type { ModelProfile } from "./model/profile"
 
 /** What the running server says about itself. */
@@ -7,6 +9,8 @@ export interface Listening {
   readonly url: string
   readonly reasoningParser: string
   readonly toolCallParser: string
+  /** `tcp://HOST:PORT` that vLLM's engines dial; absent = as configured, or there is none. */
+  readonly engineAddress?: string
 }
 
 /** Lines of the start-up banner. */
@@ -17,10 +21,39 @@ export function bannerLines(config: Config, profile: ModelProfile, server: Liste
   return [
     `serving ${names.join(", ")} (${from}), window ${profile.contextTokensMax} tokens`,
     `parsers: ${server.reasoningParser} for reasoning, ${server.toolCallParser} for tool calls`,
-    `engine ${config.engine}: answers are simulated, no model computes them`,
+    ...(config.engine === "simulator" ? [simulatorLine] : engineLines(config, profile, server.engineAddress)),
     `try: ${curlLine(config, profile, names[0]!, url)}`,
     `listening on ${url}`,
   ]
+}
+
+const simulatorLine = "engine simulator: answers are simulated, no model computes them"
+
+/** Which engines come by themselves, and how the others are started. */
+function engineLines(config: Config, profile: ModelProfile, address?: string): string[] {
+  const { vllm } = config
+  const here = vllm.command?.engines ?? 0
+  const elsewhere = vllm.dataParallelSize - here
+  const at = dialedAddress(config, address)
+  const on = `tcp://${at.host.includes(":") ? `[${at.host}]` : at.host}:${at.port}`
+  const lines: string[] = []
+  if (here > 0) lines.push(`engine vllm: ${counted(here)} started here, ready when the model is loaded (${on})`)
+  if (elsewhere > 0) {
+    const start = ["vllm", "serve", config.model ?? profile.root, ...engineArguments(vllm, at, elsewhere, here)]
+    lines.push(`engine vllm: waiting for ${counted(elsewhere)} on ${on}; start: ${joinShellWords(start)}`)
+  }
+  return lines
+}
+
+/** What an engine has to dial. Of a wildcard only the operator knows the name that engines see. */
+function dialedAddress(config: Config, address?: string): HandshakeAddress {
+  const { vllm } = config
+  const port = Number(/:(\d+)$/.exec(address ?? "")?.[1] ?? vllm.rpcPort)
+  return { host: ["0.0.0.0", "::"].includes(vllm.address) ? "HOST" : vllm.address, port }
+}
+
+function counted(engines: number): string {
+  return engines === 1 ? "1 engine" : `${engines} engines`
 }
 
 /** One shell line that asks the server something. The key itself is never printed. */
@@ -34,12 +67,8 @@ function curlLine(config: Config, profile: ModelProfile, model: string, url: str
   const base =
     config.uds === null ? url.replace("//0.0.0.0", "//127.0.0.1").replace("//[::]", "//[::1]") : "http://localhost"
   const words = ["curl", `${base}${route}`, "-H 'Content-Type: application/json'"]
-  if (config.uds !== null) words.splice(1, 0, `--unix-socket ${shellQuoted(config.uds)}`)
+  if (config.uds !== null) words.splice(1, 0, `--unix-socket ${quoteShellWord(config.uds)}`)
   if (config.apiKeys.length > 0) words.push('-H "Authorization: Bearer $VLLM_API_KEY"')
-  words.push(`-d ${shellQuoted(JSON.stringify(body))}`)
+  words.push(`-d ${quoteShellWord(JSON.stringify(body))}`)
   return words.join(" ")
-}
-
-function shellQuoted(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`
 }

@@ -128,7 +128,7 @@ export type StructuredOutputsBackend = (typeof structuredOutputsBackends)[number
 export interface VllmConfig {
   /** Engines in all, here and elsewhere: data-parallel ranks 0 … size − 1. */
   readonly dataParallelSize: number
-  /** Host name or address without brackets; handshake and data sockets bind it, and engines dial it. */
+  /** Host name or address without brackets; handshake and data sockets bind it. May be a wildcard. */
   readonly address: string
   /** Port of the handshake; 0 = any free one. */
   readonly rpcPort: number

@@ -82,7 +82,7 @@ export const engineFlagTable: readonly Flag[] = [
     "Engines that are started here; 0 = all are started elsewhere.",
     { short: "dpl", unset: "all, where there is a command for it" },
   ),
-  link("data-parallel-address", addressValue, "address", "Where Sluice waits for engines; they dial it.", {
+  link("data-parallel-address", addressValue, "address", "Where Sluice waits for engines, and they dial it.", {
     short: "dpa",
   }),
   link(

@@ -2,6 +2,7 @@
  * What the text after a flag can mean: each kind checks one text and says what it expected instead. Command line,
  * environment and config file all go through these, so that a value means the same wherever it stands.
  */
+import { isIPv6 } from "node:net"
 import { type LoraModule, type StructuredOutputsBackend, structuredOutputsBackends } from "./config"
 import { splitShellWords } from "./engine/process/shell-words"
 import type { Json } from "./ir/conversation"
@@ -158,17 +159,12 @@ export const rootPathValue: ValueKind<string> = {
     text === "" || /^\/[^?#\s]*$/.test(text) ? ok(text.replace(/\/+$/, "")) : err("a path that starts with /"),
 }
 
-/** An address that others can dial: a host name, IPv4 or IPv6, the last with or without brackets, which are dropped. */
+/** A host name, IPv4 or IPv6 address to listen on; brackets around the last are dropped. */
 export const addressValue: ValueKind<string> = {
   sample: "HOST",
   read: (text) => {
     const bare = /^\[[\da-fA-F:.]+\]$/.test(text) ? text.slice(1, -1) : text
-    const isV6 = bare.includes(":")
-    if (bare === "0.0.0.0" || (isV6 && /^[0:]+$/.test(bare))) {
-      return err("an address of this machine that engines can dial, so no wildcard")
-    }
-    const fits = isV6 ? /^[\da-fA-F:]+(?:[\d.]+)?(?:%\w+)?$/.test(bare) : /^[\w.-]+$/.test(bare)
-    return fits ? ok(bare) : err("a host name or address, without scheme and port")
+    return isIPv6(bare) || /^[\w.-]+$/.test(bare) ? ok(bare) : err("a host name or address, without scheme and port")
   },
 }
 

@@ -249,8 +249,7 @@ describe("a flag", () => {
     ["--engine-command", " ", "a command and its arguments"],
     ["--engine-restart", "maybe", "one of never, on-failure, always"],
     ["--data-parallel-size", "0", "a whole number 1–65535"],
-    ["--data-parallel-address", "0.0.0.0", "an address of this machine that engines can dial, so no wildcard"],
-    ["--data-parallel-address", "[::]", "an address of this machine that engines can dial, so no wildcard"],
+    ["--data-parallel-address", "a:1", "a host name or address, without scheme and port"],
     ["--data-parallel-address", "tcp://a:1", "a host name or address, without scheme and port"],
     ["--structured-outputs-config", "xgrammar", "a JSON object"],
     [

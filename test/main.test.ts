@@ -11,7 +11,7 @@ import { err, ok } from "../src/result"
 class FakeSystem implements System {
   readonly lines: string[] = []
   readonly exits: number[] = []
-  readonly started: { config: Config; profile: ModelProfile }[] = []
+  readonly started: { config: Config; profile: ModelProfile; env: System["env"] }[] = []
   stops = 0
   time = 0
   /** Answers every start instead of a server. */
@@ -28,7 +28,9 @@ class FakeSystem implements System {
   }
 
   readonly readFile: System["readFile"] = () => err("does not exist")
-  readonly findProgram: System["findProgram"] = () => null
+  /** Paths of what is on the PATH. */
+  programs: { readonly [name: string]: string } = {}
+  readonly findProgram: System["findProgram"] = (name) => this.programs[name] ?? null
   out(line: string): void {
     this.lines.push(line)
     if (line.startsWith("listening on")) this.ready.resolve()
@@ -45,13 +47,14 @@ class FakeSystem implements System {
   now(): number {
     return this.time
   }
-  readonly startServer: System["startServer"] = async (config, profile) => {
-    this.started.push({ config, profile })
+  readonly startServer: System["startServer"] = async (config, profile, _log, env) => {
+    this.started.push({ config, profile, env })
     if (this.failure !== null) return err(this.failure)
     return ok({
       url: "http://127.0.0.1:4321",
       reasoningParser: "qwen3",
       toolCallParser: "hermes",
+      ...(config.vllm.rpcPort === 0 ? { engineAddress: "tcp://[::]:7777" } : {}),
       drained: this.drain.promise,
       stop: () => void this.stops++,
     })
@@ -73,8 +76,9 @@ describe("serve", () => {
     const system = new FakeSystem(["serve", "--port", "0"])
     const status = main(system)
     await system.listening()
-    const { profile, config } = system.started[0]!
+    const { profile, config, env } = system.started[0]!
     expect(config.port).toBe(0)
+    expect(env).toBe(system.env)
     expect(system.lines).toEqual([
       `serving ${profile.name} (built-in profile), window ${profile.contextTokensMax} tokens`,
       "parsers: qwen3 for reasoning, hermes for tool calls",
@@ -103,10 +107,37 @@ describe("serve", () => {
       `serving it's (${folder}), window 512 tokens`,
       "parsers: qwen3 for reasoning, hermes for tool calls",
       "engine simulator: answers are simulated, no model computes them",
-      `try: curl --unix-socket '/tmp/s' http://localhost/p/v1/completions -H 'Content-Type: application/json' -H "Authorization: Bearer $VLLM_API_KEY" -d '{"model":"it'\\''s","prompt":"Hello","max_tokens":32}'`,
+      `try: curl --unix-socket /tmp/s http://localhost/p/v1/completions -H 'Content-Type: application/json' -H "Authorization: Bearer $VLLM_API_KEY" -d '{"model":"it'\\''s","prompt":"Hello","max_tokens":32}'`,
       "listening on http://127.0.0.1:4321",
     ])
     expect((await lines("--engine", "simulator"))[1]).toBe(`serving ${folder} (${folder}), window 512 tokens`)
+    rmSync(folder, { recursive: true })
+  })
+
+  test("by vLLM says which engines it waits for and how to start them", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "main-test-"))
+    writeFileSync(join(folder, "config.json"), '{"max_position_embeddings":512}')
+    writeFileSync(join(folder, "tokenizer.json"), '{"model":{"vocab":{}}}')
+    const lines = async (...words: string[]) => {
+      const system = new FakeSystem(["serve", folder, "--engine", "vllm", ...words])
+      system.programs = { vllm: "/usr/bin/vllm" }
+      system.drained()
+      expect(await main(system)).toBe(0)
+      return system.lines.filter((line) => line.startsWith("engine"))
+    }
+    const link = (size: number, local: number) =>
+      `--headless --data-parallel-size ${size} --data-parallel-size-local ${local}`
+    expect(await lines("--data-parallel-size-local", "0")).toEqual([
+      `engine vllm: waiting for 1 engine on tcp://127.0.0.1:29550; start: vllm serve ${folder} ${link(1, 1)} --data-parallel-address 127.0.0.1 --data-parallel-rpc-port 29550`,
+    ])
+    expect(await lines()).toEqual([
+      "engine vllm: 1 engine started here, ready when the model is loaded (tcp://127.0.0.1:29550)",
+    ])
+    const several = ["-dp", "3", "-dpl", "1", "-dpa", "::", "-dpp", "0"]
+    expect(await lines(...several)).toEqual([
+      "engine vllm: 1 engine started here, ready when the model is loaded (tcp://HOST:7777)",
+      `engine vllm: waiting for 2 engines on tcp://HOST:7777; start: vllm serve ${folder} ${link(3, 2)} --data-parallel-start-rank 1 --data-parallel-address HOST --data-parallel-rpc-port 7777`,
+    ])
     rmSync(folder, { recursive: true })
   })
 

@@ -87,8 +87,9 @@ export class EngineProcess {
     this.startedAt = this.clock.now()
     let child: Bun.Subprocess<"ignore", "pipe", "pipe">
     try {
+      const inherited = env === undefined ? {} : { env }
       const pipes = { stdin: "ignore", stdout: "pipe", stderr: "pipe" } as const
-      child = Bun.spawn([...command], { ...pipes, ...(env === undefined ? {} : { env }), detached: true })
+      child = Bun.spawn([...command], { ...pipes, ...inherited, detached: true })
     } catch (error) {
       log(`engine: cannot start ${joinShellWords(command)}: ${error instanceof Error ? error.message : String(error)}`)
       this.after({ status: null, signal: null })
