@@ -50,6 +50,15 @@ function piecesOf(parts: Json, text: string): string {
   return whole(withParts({ ...parts, model }), text)
 }
 
+test("a byte that the vocabulary lacks is dropped, and its neighbours may merge", () => {
+  const lacking = spellBytes(Uint8Array.of(4))
+  const { model } = byteLevelTokenizer().json as { model: { vocab: { [token: string]: number } } }
+  const { [lacking]: _, ...vocab } = model.vocab
+  const ids = Object.keys(vocab).length
+  const merged = withParts({ model: { type: "BPE", vocab: { ...vocab, "!?": ids + 1 }, merges: ["! ?"] } })
+  expect(whole(merged, "!\u0004? \u0004")).toBe("!?| ")
+})
+
 describe("pre-tokenizers", () => {
   test("split behaviors cut where the reference cuts", () => {
     const cases: [string, boolean, string][] = [
