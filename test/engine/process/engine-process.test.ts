@@ -4,6 +4,7 @@ import { defaultConfig } from "../../../src/config"
 import { EngineProcess, type EngineProcessOptions } from "../../../src/engine/process/engine-process"
 import { GroupWatcher } from "../../../src/engine/process/process-group"
 import type { AfterExit, EngineExit } from "../../../src/engine/process/restart-row"
+import { hasEnded, isRunning } from "../../support/process-table"
 import { ManualClock } from "../manual-clock"
 
 // Each case starts processes.
@@ -74,24 +75,6 @@ afterEach(async () => {
 
 const sh = (script: string) => ["/bin/sh", "-c", script]
 
-/** A process that has ended may still stand in the table when nobody asked for its status. */
-async function isAlive(pid: number): Promise<boolean> {
-  const stat = Bun.file(`/proc/${pid}/stat`)
-  if (await Bun.file("/proc/self/stat").exists()) {
-    const text = await stat.text().catch(() => "")
-    return text !== "" && !/\) [ZX] /.test(text)
-  }
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
-}
-
-async function gone(pid: number): Promise<void> {
-  while (await isAlive(pid)) await Bun.sleep(5)
-}
-
 describe("a run", () => {
   test("leads a group of its own, and its lines are logged behind a prefix", async () => {
     const command = sh("echo out; echo err >&2; echo $1; echo $$; exec cat /dev/stdin")
@@ -123,7 +106,7 @@ describe("a run", () => {
     const engine = new Watched(sh("sleep 1000 & echo $!; exit 3"))
     engine.process.start()
     await engine.until(() => engine.ends.length > 0)
-    await gone(Number(engine.lines[0]))
+    await hasEnded(Number(engine.lines[0]))
     expect(engine.ends[0]!.exit).toEqual({ status: 3, signal: null })
     expect(engine.process.group).toBe(null)
   })
@@ -191,7 +174,7 @@ describe("stop", () => {
     engine.process.start()
     await engine.until(() => engine.lines.length > 0)
     await engine.process.stop(1_000)
-    await gone(Number(engine.lines[0]))
+    await hasEnded(Number(engine.lines[0]))
     await engine.said("bye")
     expect(engine.news.at(-1)).toBe("engine: ended with status 0")
     expect({ ends: engine.ends, timers: engine.clock.pending }).toEqual({ ends: [], timers: 0 })
@@ -203,10 +186,10 @@ describe("stop", () => {
     await engine.until(() => engine.lines.length > 0)
     const stopped = engine.process.stop(2_000)
     engine.clock.moveTo(1_999)
-    expect(await isAlive(Number(engine.lines[0]))).toBe(true)
+    expect(isRunning(Number(engine.lines[0]))).toBe(true)
     engine.clock.moveTo(2_000)
     await stopped
-    await gone(Number(engine.lines[0]))
+    await hasEnded(Number(engine.lines[0]))
     expect(engine.news.slice(1)).toEqual([
       "engine: process N is still there after 2 s and is killed",
       "engine: ended by SIGKILL",
@@ -320,8 +303,8 @@ describe("when this process ends", () => {
     const parent = await parentOf(engine, then)
     if (then === "") parent.child.kill("SIGKILL")
     await parent.child.exited
-    await gone(parent.inner)
-    await gone(parent.leader)
+    await hasEnded(parent.inner)
+    await hasEnded(parent.leader)
   })
 })
 
@@ -332,7 +315,7 @@ test("the watcher ends with nothing to watch, and by the end of its pipe", async
   const watcher = new GroupWatcher()
   watcher.watch(group.pid)
   await watcher.close()
-  expect(await isAlive(group.pid)).toBe(true)
+  expect(isRunning(group.pid)).toBe(true)
   group.kill("SIGKILL")
   await group.exited
 })
