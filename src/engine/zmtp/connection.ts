@@ -53,11 +53,7 @@ export class Connection implements ZmtpPeer, MessageSink {
     this.flushPlanned = false
     if (this.state !== State.closed && !this.queue.blocked) this.queue.flush()
   }
-  private timer: Timer | undefined
-  /** Bytes came since the last heartbeat. */
-  private heard = false
-  /** A heartbeat was sent and nothing came yet. */
-  private asked = false
+  private handshakeTimer: Timer | undefined
 
   constructor(owner: ConnectionOwner, socket: Socket<Connection | undefined>) {
     this.owner = owner
@@ -77,7 +73,7 @@ export class Connection implements ZmtpPeer, MessageSink {
   opened(): void {
     this.socket.setNoDelay(true)
     const { handshakeMs } = this.owner.limits
-    this.timer = setTimeout(() => this.finish(`no handshake within ${handshakeMs} ms`), handshakeMs)
+    this.handshakeTimer = setTimeout(() => this.finish(`no handshake within ${handshakeMs} ms`), handshakeMs)
     this.queue.addRaw(packGreeting())
     this.queue.flush()
   }
@@ -85,7 +81,6 @@ export class Connection implements ZmtpPeer, MessageSink {
   /** Hot: one chunk from the socket, which is ours from now on. */
   received(chunk: Uint8Array): void {
     if (this.state === State.closed) return
-    this.heard = true
     try {
       const from = this.state === State.greeting ? this.readGreeting(chunk) : 0
       if (from < chunk.length) this.reader.push(chunk, from)
@@ -109,7 +104,7 @@ export class Connection implements ZmtpPeer, MessageSink {
     if (this.state === State.closed) return
     const wasReady = this.state === State.ready
     this.state = State.closed
-    clearTimeout(this.timer)
+    clearTimeout(this.handshakeTimer)
     this.reader.stop()
     if (!this.queue.blocked) this.queue.flush()
     this.queue.clear()
@@ -233,12 +228,10 @@ export class Connection implements ZmtpPeer, MessageSink {
       this.refuse(`a ${this.owner.socketType} does not talk with a ${socketType}`)
       return
     }
-    clearTimeout(this.timer)
+    clearTimeout(this.handshakeTimer)
     this.socketType = socketType
     this.identity = identity
     this.state = State.ready
-    const { heartbeatMs } = this.owner.limits
-    if (heartbeatMs > 0) this.timer = setInterval(() => this.beat(), heartbeatMs)
     this.owner.handler.ready(this)
   }
 
@@ -246,16 +239,6 @@ export class Connection implements ZmtpPeer, MessageSink {
   private refuse(reason: string): void {
     this.queue.add(Flag.command, packError(reason))
     this.finish(reason)
-  }
-
-  private beat(): void {
-    if (!this.heard && this.asked) {
-      this.finish(`silent for ${2 * this.owner.limits.heartbeatMs} ms`)
-      return
-    }
-    this.asked = !this.heard
-    if (this.asked) this.ping(nothing)
-    this.heard = false
   }
 
   private sendFrame(flags: number, body: Uint8Array): boolean {

@@ -20,11 +20,6 @@ export interface ZmtpLimits {
   readonly handshakeMs: number
   /** Connections of one listener, those in their handshake included; more are closed at once. */
   readonly peersMax: number
-  /**
-   * Silence after which a ready peer is asked with a PING; after as much again without a byte it is closed. Finds
-   * machines that are gone without a FIN. 0 = off.
-   */
-  readonly heartbeatMs: number
 }
 
 /** Frames as large as the largest tensors of an engine; a send buffer for some hundred multimodal requests. */
@@ -35,7 +30,6 @@ export const defaultZmtpLimits: ZmtpLimits = {
   sendBufferBytesMax: 2 ** 28,
   handshakeMs: 10_000,
   peersMax: 1_024,
-  heartbeatMs: 0,
 }
 
 /** A connected peer that ended its handshake. Objects are never reused: a peer that comes back is another one. */
