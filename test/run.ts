@@ -20,6 +20,7 @@ import {
 const root = join(import.meta.dir, "..")
 const conformance = "test/conformance"
 const vocab = "test/vocab"
+const packageTests = "test/package"
 const oracles = "test/oracles"
 /** The Bun that runs this file runs the rest, so that a machine without one on its PATH behaves the same. */
 const bun = process.execPath
@@ -36,6 +37,7 @@ const steps: { readonly [name: string]: () => Promise<Counts> } = {
   types: () => check("types", [tool("tsc"), "--noEmit"]),
   unit: runUnit,
   conformance: runConformance,
+  package: () => bunTest("package", testFiles(isIn(packageTests)), 60_000),
   bench: runBenches,
 }
 
@@ -69,6 +71,10 @@ function testFiles(wanted: (file: string) => boolean): string[] {
   return [...new Bun.Glob("test/**/*.test.ts").scanSync({ cwd: root })]
     .filter((file) => !file.includes("node_modules/") && wanted(file))
     .sort()
+}
+
+function isIn(folder: string): (file: string) => boolean {
+  return (file) => file.startsWith(`${folder}/`)
 }
 
 interface Ended {
@@ -177,7 +183,7 @@ async function runUnit(): Promise<Counts> {
   if (!(await installed(oracles, "the oracles"))) return failed
   return bunTest(
     "unit",
-    testFiles((file) => !file.startsWith(`${conformance}/`)),
+    testFiles((file) => !isIn(conformance)(file) && !isIn(packageTests)(file)),
     20_000,
   )
 }
@@ -186,11 +192,7 @@ async function runUnit(): Promise<Counts> {
 async function runConformance(): Promise<Counts> {
   if (!(await installed(conformance, "the clients"))) return failed
   const types = await check("conformance types", [tool("tsc"), "--noEmit", "--project", conformance])
-  const tests = await bunTest(
-    "conformance",
-    testFiles((file) => file.startsWith(`${conformance}/`)),
-    60_000,
-  )
+  const tests = await bunTest("conformance", testFiles(isIn(conformance)), 60_000)
   return add(types, tests)
 }
 
