@@ -62,7 +62,7 @@ export function pack(value: Packable): Uint8Array {
 function write(value: Packable, out: number[]): void {
   if (value === null) out.push(0xc0)
   else if (typeof value === "boolean") out.push(value ? 0xc3 : 0xc2)
-  else if (typeof value === "number") append(out, Number.isInteger(value) ? int(BigInt(value)) : float(value).bytes)
+  else if (typeof value === "number") append(out, Number.isSafeInteger(value) ? int(BigInt(value)) : float(value).bytes)
   else if (typeof value === "bigint") append(out, int(value))
   else if (typeof value === "string") {
     const utf8 = new TextEncoder().encode(value)
