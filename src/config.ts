@@ -249,7 +249,7 @@ export const defaultConfig: Config = {
     restart: { policy: "on-failure", delayMs: 1_000, delayMsMax: 60_000, restartsMax: 5, stableMs: 600_000 },
     startupTimeoutSeconds: null,
     stopTimeoutMs: 10_000,
-    hangTimeoutMs: 60_000,
+    hangTimeoutMs: 300_000,
     utilityTimeoutMs: 60_000,
     loraModules: [],
     structuredOutputsBackend: "auto",

@@ -59,11 +59,16 @@ export async function startServer(
     onUnguarded: () => metrics.unguardedPrompt(),
   })
   if (!preparer.ok) return preparer
-  const engine = openEngine(config, {
-    encode: (text) => encodeScript(tokenizer.value, text),
+  const opened = openEngine(config, {
+    encode: (text) => encodeBare(tokenizer.value, text),
     decode: (tokenIds) => tokenizer.value.decode(tokenIds, false),
     vocabSize: tokenizer.value.vocabSize,
+    contextTokensMax: facts.contextTokensMax,
+    isMixtureOfExperts: profile.isMixtureOfExperts,
+    log: (line) => log(printable(line)),
   })
+  if (!opened.ok) return opened
+  const engine = opened.value
   const listener = new Listener(config, engine)
   const room: AppRoom = {
     config,
@@ -143,8 +148,8 @@ function modelFacts(
   }
 }
 
-/** What a script spells; special tokens become their ids. A text that cannot be encoded gives nothing. */
-function encodeScript(tokenizer: Tokenizer, text: string): Uint32Array {
+/** Nothing is added; special tokens that are spelled out become their ids. What cannot be encoded gives nothing. */
+function encodeBare(tokenizer: Tokenizer, text: string): Uint32Array {
   const encoded = tokenizer.encode(text, { addSpecialTokens: false })
   return encoded.ok ? encoded.value : new Uint32Array(0)
 }

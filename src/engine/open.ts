@@ -1,29 +1,54 @@
 import type { Config } from "../config"
 import type { Engine } from "../ir/engine"
-import { Simulator, type SimulatorPorts } from "./simulator"
+import { ok, type Result } from "../result"
+import { Simulator } from "./simulator"
 import type { SimulatorClock } from "./simulator-clock"
+import { VllmEngine, type VllmPorts } from "./vllm/client"
+import { HostedEngine } from "./vllm/hosted-engine"
 
-/** What engines need from the served vocabulary, given by the root (`engine` must not import `tokenizer`). */
+/** What engines need from the root (`engine` must not import `tokenizer`). */
 export interface EnginePorts {
   /** Special tokens spelled out in the text become their ids; nothing else is added. */
   encode(text: string): Uint32Array
   /** Special tokens come out spelled. */
   decode(tokenIds: Uint32Array): string
   readonly vocabSize: number
+  /** Window of the served model, in tokens. */
+  readonly contextTokensMax: number
+  readonly isMixtureOfExperts: boolean
+  log(line: string): void
   readonly clock?: SimulatorClock
 }
 
-/** The engine that the configuration names. */
-export function openEngine(config: Config, ports: EnginePorts): Engine {
-  const simulatorPorts: SimulatorPorts = {
-    encode: (text) => ports.encode(text),
-    decode: (tokenIds) => ports.decode(tokenIds),
-    vocabSize: ports.vocabSize,
-    queuedRequestsMax: config.limits.queuedRequestsMax,
-    clock: ports.clock,
-  }
+/** An engine link whose sockets cannot be opened; `message` is one line for the operator. */
+export interface EngineFailure {
+  readonly kind: string
+  readonly message: string
+}
+
+/** The engine that the configuration names. One that lives in another process may still have to come. */
+export function openEngine(config: Config, ports: EnginePorts): Result<Engine, EngineFailure> {
+  const { queuedRequestsMax } = config.limits
+  const { encode, decode, vocabSize, clock } = ports
   switch (config.engine) {
     case "simulator":
-      return new Simulator(config.simulator, simulatorPorts)
+      return ok(new Simulator(config.simulator, { encode, decode, vocabSize, queuedRequestsMax, clock }))
+    case "vllm": {
+      const { command } = config.vllm
+      const vllmPorts: VllmPorts = {
+        contextTokensMax: ports.contextTokensMax,
+        vocabSize,
+        isMixtureOfExperts: ports.isMixtureOfExperts,
+        queuedRequestsMax,
+        encode,
+        log: ports.log,
+        ready() {},
+        lost() {},
+        now: () => performance.now(),
+      }
+      return command === null
+        ? VllmEngine.open(config.vllm, vllmPorts)
+        : HostedEngine.open(config.vllm, command, vllmPorts)
+    }
   }
 }

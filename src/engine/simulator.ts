@@ -120,6 +120,7 @@ export class Simulator implements Engine {
       waiting: this.waiting.length,
       // There is no cache; the share of taken slots rises and falls with the load as a cache's usage would.
       kvCacheUsage: Math.min(1, this.runningCount / Math.max(1, this.config.sequencesMax)),
+      engines: [],
     }
   }
 

@@ -1,10 +1,11 @@
 /**
- * The families of /metrics, by the names, labels and buckets that dashboards for vLLM expect (SERVER 5). Only what
- * a front end knows by itself; figures of the engine's own come with the engine link.
+ * The families of /metrics, by the names, labels and buckets that dashboards for vLLM expect (SERVER 5): what a front
+ * end knows by itself. Figures of the engines' own are in engine-metrics.ts.
  */
 import type { EngineStatus, FinishReason } from "../ir/engine"
 import type { ChoiceTiming, ChoiceUsage } from "../ir/item-event"
-import { type Counter, type Family, type Gauge, type Histogram, Registry } from "./prometheus"
+import { EngineMetrics } from "./engine-metrics"
+import { type Counter, type Family, type Histogram, Registry } from "./prometheus"
 
 /** What all figures of the engine family are labelled with, and the window that bounds token counts. */
 export interface MetricsOptions {
@@ -33,8 +34,8 @@ export interface Metrics {
   choiceEnded(choice: EndedChoice, startedAt: number, endedAt: number): void
   /** A prompt whose foreign text spelled special tokens that could not be kept apart. */
   unguardedPrompt(): void
-  /** Prometheus text, with the engine's gauges as they are now. */
-  render(gauges: Pick<EngineStatus, "running" | "waiting" | "kvCacheUsage">): string
+  /** Prometheus text, with the engines' own figures as they are now. */
+  render(status: Pick<EngineStatus, "running" | "waiting" | "kvCacheUsage" | "engines">): string
 }
 
 const engineRank = "0"
@@ -83,9 +84,7 @@ class ServerMetrics implements Metrics {
   /** Both series of a method, status and route, so that a request looks up one string. */
   private readonly replies = new Map<string, { readonly count: Counter; readonly seconds: Histogram }>()
   private readonly requestSecondsFine: Histogram
-  private readonly running: Gauge
-  private readonly waiting: Gauge
-  private readonly cacheUsage: Gauge
+  private readonly engines: EngineMetrics
   private readonly promptTokens: Counter
   private readonly generationTokens: Counter
   private readonly cachedTokens: Counter
@@ -118,9 +117,7 @@ class ServerMetrics implements Metrics {
       .histogram("http_request_duration_highr_seconds", "Time to the reply, in fine steps.", httpFineBounds)
       .with({})
 
-    this.running = registry.gauge("vllm:num_requests_running", "Sequences that the engine computes now.").with(labels)
-    this.waiting = registry.gauge("vllm:num_requests_waiting", "Sequences that wait for the engine.").with(labels)
-    this.cacheUsage = registry.gauge("vllm:kv_cache_usage_perc", "Share of the KV cache in use, 0 to 1.").with(labels)
+    this.engines = new EngineMetrics(registry, modelName)
 
     this.promptTokens = counter("prompt_tokens_total", "Prompt tokens, each choice's with its first token.")
     this.generationTokens = counter("generation_tokens_total", "Generated tokens, as they come.")
@@ -188,10 +185,8 @@ class ServerMetrics implements Metrics {
     this.observeTiming(choice.timing, usage.outputTokens, startedAt)
   }
 
-  render(gauges: Pick<EngineStatus, "running" | "waiting" | "kvCacheUsage">): string {
-    this.running.set(gauges.running)
-    this.waiting.set(gauges.waiting)
-    this.cacheUsage.set(gauges.kvCacheUsage)
+  render(status: Pick<EngineStatus, "running" | "waiting" | "kvCacheUsage" | "engines">): string {
+    this.engines.update(status)
     return this.registry.render()
   }
 

@@ -98,6 +98,42 @@ export interface EngineReceiver {
   fail(error: EngineError): void
 }
 
+/** What an engine has counted while this server ran. Tokens, unless it says otherwise. */
+export interface EngineCounters {
+  /** Sequences put back for want of memory. */
+  preemptions: number
+  /** Looked up in the prefix cache, and found there. */
+  prefixCacheQueries: number
+  prefixCacheHits: number
+  /** The same in a cache outside the engine (a KV connector). */
+  externalCacheQueries: number
+  externalCacheHits: number
+  /** Speculative decoding: drafts made, their tokens, and those that were kept. */
+  drafts: number
+  draftTokens: number
+  acceptedTokens: number
+  acceptedTokensPerPosition: number[]
+}
+
+/** One engine's own figures. */
+export interface EngineReport {
+  readonly rank: number
+  readonly running: number
+  readonly waiting: number
+  /** 0–1. */
+  readonly kvCacheUsage: number
+  readonly counters: Readonly<EngineCounters>
+  /** Its KV cache: tokens of a block, and blocks; null while unknown. */
+  readonly cacheBlockTokens: number | null
+  readonly cacheBlocks: number | null
+  /** Adapters that requests use now, by name; null when the engine takes none. */
+  readonly lora: {
+    readonly running: readonly string[]
+    readonly waiting: readonly string[]
+    readonly max: number
+  } | null
+}
+
 /** Gauges for /health and /metrics. */
 export interface EngineStatus {
   /** False once the engine is dead; /health then answers 503. */
@@ -106,8 +142,10 @@ export interface EngineStatus {
   readonly ready: boolean
   readonly running: number
   readonly waiting: number
-  /** 0–1. */
+  /** 0–1; the mean of several engines. */
   readonly kvCacheUsage: number
+  /** Engines that report for themselves; empty where the gauges above are all there is. */
+  readonly engines: readonly EngineReport[]
 }
 
 /** A running sequence, to be aborted. */

@@ -315,10 +315,10 @@ describe("queue", () => {
         if (output.tokenIds[0] !== eos) order.push(decode(output.tokenIds.subarray(0, 1)))
       }
     }
-    expect(engine.status()).toEqual({ alive: true, ready: true, running: 1, waiting: 3, kvCacheUsage: 1 })
+    expect(engine.status()).toEqual({ alive: true, ready: true, running: 1, waiting: 3, kvCacheUsage: 1, engines: [] })
     clock.runOut()
     expect(order).toEqual(["a", "d", "c", "b"])
-    expect(engine.status()).toEqual({ alive: true, ready: true, running: 0, waiting: 0, kvCacheUsage: 0 })
+    expect(engine.status()).toEqual({ alive: true, ready: true, running: 0, waiting: 0, kvCacheUsage: 0, engines: [] })
   })
 
   test("over its limit refuses as retryable", () => {

@@ -45,7 +45,7 @@ describe("the text format", () => {
   })
 })
 
-const idle = { running: 0, waiting: 0, kvCacheUsage: 0 }
+const idle = { running: 0, waiting: 0, kvCacheUsage: 0, engines: [] }
 
 /** Lines of one family without comments, name and the labels that all have. */
 function lines(text: string, name: string): string[] {
@@ -75,6 +75,17 @@ describe("the families", () => {
       "vllm:num_requests_running gauge",
       "vllm:num_requests_waiting gauge",
       "vllm:kv_cache_usage_perc gauge",
+      "vllm:cache_config_info gauge",
+      "vllm:lora_requests_info gauge",
+      "vllm:num_preemptions_total counter",
+      "vllm:prefix_cache_queries_total counter",
+      "vllm:prefix_cache_hits_total counter",
+      "vllm:external_prefix_cache_queries_total counter",
+      "vllm:external_prefix_cache_hits_total counter",
+      "vllm:spec_decode_num_drafts_total counter",
+      "vllm:spec_decode_num_draft_tokens_total counter",
+      "vllm:spec_decode_num_accepted_tokens_total counter",
+      "vllm:spec_decode_num_accepted_tokens_per_pos_total counter",
       "vllm:prompt_tokens_total counter",
       "vllm:generation_tokens_total counter",
       "vllm:prompt_tokens_cached_total counter",
@@ -119,11 +130,59 @@ describe("the families", () => {
 
   test("show the engine's gauges as they are when asked", () => {
     const metrics = createMetrics({ modelName: "m", contextTokensMax: 100 })
-    metrics.render({ running: 9, waiting: 9, kvCacheUsage: 1 })
-    const text = metrics.render({ running: 3, waiting: 2, kvCacheUsage: 0.25 })
+    metrics.render({ ...idle, running: 9, waiting: 9, kvCacheUsage: 1 })
+    const text = metrics.render({ ...idle, running: 3, waiting: 2, kvCacheUsage: 0.25 })
     expect(lines(text, "vllm:num_requests_running")).toEqual(["{} 3.0"])
     expect(lines(text, "vllm:num_requests_waiting")).toEqual(["{} 2.0"])
     expect(lines(text, "vllm:kv_cache_usage_perc")).toEqual(["{} 0.25"])
+  })
+
+  test("show what engines report for themselves, by rank, and their totals once", () => {
+    const metrics = createMetrics({ modelName: "m", contextTokensMax: 100 })
+    const engine = {
+      rank: 1,
+      running: 3,
+      waiting: 2,
+      kvCacheUsage: 0.25,
+      counters: {
+        preemptions: 1,
+        prefixCacheQueries: 40,
+        prefixCacheHits: 32,
+        externalCacheQueries: 0,
+        externalCacheHits: 0,
+        drafts: 2,
+        draftTokens: 6,
+        acceptedTokens: 5,
+        acceptedTokensPerPosition: [2, 2, 1],
+      },
+      cacheBlockTokens: 16,
+      cacheBlocks: 1_000,
+      lora: { running: ["sql", "de"], waiting: [], max: 2 },
+    }
+    const status = { running: 3, waiting: 2, kvCacheUsage: 0.25, engines: [engine] }
+    metrics.render(status)
+    const text = metrics.render(status)
+    const shown = text.split("\n").filter((line) => line.includes('engine="1"'))
+    expect(shown.map((line) => line.replace(',model_name="m"', "").replace(/(lora_requests_info.*) .*/, "$1"))).toEqual(
+      [
+        'vllm:num_requests_running{engine="1"} 3.0',
+        'vllm:num_requests_waiting{engine="1"} 2.0',
+        'vllm:kv_cache_usage_perc{engine="1"} 0.25',
+        'vllm:cache_config_info{block_size="16",engine="1",num_gpu_blocks="1000"} 1.0',
+        'vllm:lora_requests_info{engine="1",max_lora="2",running_lora_adapters="sql,de",waiting_lora_adapters=""}',
+        'vllm:num_preemptions_total{engine="1"} 1.0',
+        'vllm:prefix_cache_queries_total{engine="1"} 40.0',
+        'vllm:prefix_cache_hits_total{engine="1"} 32.0',
+        'vllm:external_prefix_cache_queries_total{engine="1"} 0.0',
+        'vllm:external_prefix_cache_hits_total{engine="1"} 0.0',
+        'vllm:spec_decode_num_drafts_total{engine="1"} 2.0',
+        'vllm:spec_decode_num_draft_tokens_total{engine="1"} 6.0',
+        'vllm:spec_decode_num_accepted_tokens_total{engine="1"} 5.0',
+        'vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="1",position="0"} 2.0',
+        'vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="1",position="1"} 2.0',
+        'vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="1",position="2"} 1.0',
+      ],
+    )
   })
 
   test("count an ended choice with its times", () => {

@@ -1,0 +1,233 @@
+import type { Json } from "../../ir/conversation"
+import type { EngineCounters, EngineReport } from "../../ir/engine"
+import type { Result } from "../../result"
+import type { ZmtpListener, ZmtpPeer } from "../zmtp/peer"
+import { AddEncoder } from "./add-encoder"
+import type { EngineLimits } from "./add-request"
+import { ControlEncoder, MessageType } from "./control-messages"
+import { EngineClock } from "./engine-clock"
+import { type EngineFacts, unknownFacts } from "./engine-facts"
+import type { SchedulerStats } from "./output-fields"
+import type { RunningSequence } from "./running-sequences"
+import { UtilityCalls, type UtilityFailure } from "./utility-calls"
+
+/**
+ * Where an engine stands:
+ * `starting`: it said HELLO; it loads its model, or has not answered its first call yet;
+ * `ready`: takes requests;
+ * `silent`: it does not answer while requests run; it is back as soon as it says anything;
+ * `gone`: dead, or a connection of it closed. A new HELLO of its rank replaces it; when only the network failed, the
+ * same process dials again and comes back through `starting`.
+ */
+export type EngineLinkState = "starting" | "ready" | "silent" | "gone"
+
+const addType = Uint8Array.of(MessageType.add)
+const abortType = Uint8Array.of(MessageType.abort)
+const utilityType = Uint8Array.of(MessageType.utility)
+
+/** This front end among those that an engine serves; INIT names one address of each kind, ours. */
+export const clientIndex = 0
+
+/** Gauges of an engine as it reported them last. */
+export interface EngineLoad {
+  readonly running: number
+  readonly waiting: number
+  readonly kvCacheUsage: number
+}
+
+const noAdapters = { running: [], waiting: [] }
+
+/** Counters of an engine that has done nothing yet. */
+export function newCounters(): EngineCounters {
+  return {
+    preemptions: 0,
+    prefixCacheQueries: 0,
+    prefixCacheHits: 0,
+    externalCacheQueries: 0,
+    externalCacheHits: 0,
+    drafts: 0,
+    draftTokens: 0,
+    acceptedTokens: 0,
+    acceptedTokensPerPosition: [],
+  }
+}
+
+const idle: EngineLoad = { running: 0, waiting: 0, kvCacheUsage: 0 }
+
+/**
+ * One engine as this front end sees it: its two connections, what it said of itself, and what runs in it. Sends and
+ * keeps the books; what a change of state means for requests is decided in `VllmEngine`.
+ */
+export class EngineLink {
+  readonly rank: number
+  state: EngineLinkState = "starting"
+  facts: EngineFacts = unknownFacts
+  /** Where its outputs come in; its own, so that a connection tells which engine it belongs to. */
+  readonly outputs: ZmtpListener
+  /** Handshake connection until READY; then the engine closes it. */
+  greeting: ZmtpPeer | null
+  input: ZmtpPeer | null = null
+  output: ZmtpPeer | null = null
+  /** It said READY on the handshake connection. */
+  saidReady = false
+  /** How its requests are checked and written; null until it registered on the input connection. */
+  sending: { readonly limits: EngineLimits; readonly encoder: AddEncoder } | null = null
+  /** A call is under way that shall show that both directions work. */
+  verifies = false
+  readonly running = new Set<RunningSequence>()
+  load: EngineLoad = idle
+  /** Go on when another process takes the rank. */
+  readonly counters: EngineCounters
+  private lora: { readonly running: readonly string[]; readonly waiting: readonly string[] } = noAdapters
+  /** When it last sent an output, or was sent the first request after it had none; milliseconds, monotonic. */
+  heardAt = 0
+  /** When the call was made that shall show whether it hangs; -1 = none is under way. */
+  probedAt = -1
+  /** Sequences that it may still compute though nobody waits for them; told to it when it is back. */
+  private orphans: string[] = []
+  private pendingAborts: string[] = []
+  readonly clock = new EngineClock()
+  private readonly calls = new UtilityCalls()
+  private readonly control = new ControlEncoder()
+
+  constructor(rank: number, outputs: ZmtpListener, greeting: ZmtpPeer | null, counters: EngineCounters) {
+    this.rank = rank
+    this.counters = counters
+    this.outputs = outputs
+    this.greeting = greeting
+  }
+
+  /** For log lines. */
+  get label(): string {
+    return `engine ${this.rank}`
+  }
+
+  /** A connection of it that is open, to see whether it lives; null = none is. */
+  get connection(): ZmtpPeer | null {
+    return this.input ?? this.output ?? this.greeting
+  }
+
+  /** It told what it is, and so how much it takes. */
+  register(facts: EngineFacts, limits: EngineLimits): void {
+    this.facts = facts
+    this.sending = { limits, encoder: new AddEncoder(limits) }
+  }
+
+  /** Sends an ADD body; false when the connection will not take it. */
+  add(body: Uint8Array): boolean {
+    return this.send([addType, body])
+  }
+
+  /** Tells the engine to drop a sequence; those of one tick travel together. */
+  abort(id: string): void {
+    if (this.state === "gone") return
+    if (this.pendingAborts.length === 0) queueMicrotask(() => this.flushAborts())
+    this.pendingAborts.push(id)
+  }
+
+  /** Sends the aborts that wait for the end of the tick; false when the connection will not take them. */
+  flushAborts(): boolean {
+    if (this.pendingAborts.length === 0) return true
+    const ids = this.pendingAborts
+    this.pendingAborts = []
+    return this.send([abortType, this.control.abort(ids)])
+  }
+
+  /** Remembers sequences that the engine was computing when its connection was lost. */
+  leaveOrphans(ids: Iterable<string>): void {
+    this.orphans.push(...ids)
+  }
+
+  /** It is back: what nobody waits for any more is aborted. */
+  abortOrphans(): void {
+    const ids = this.orphans
+    this.orphans = []
+    if (ids.length > 0) this.send([abortType, this.control.abort(ids)])
+  }
+
+  /** Calls a method of the engine; `timeoutMs` null = wait until it answers or is gone. */
+  async call(
+    method: string,
+    parameters: readonly Json[],
+    timeoutMs: number | null,
+  ): Promise<Result<Json, UtilityFailure>> {
+    const { id, answer } = this.calls.begin(method, timeoutMs)
+    const sent = this.send([utilityType, this.control.utility(clientIndex, id, method, parameters)])
+    if (!sent) this.calls.answered(id, `${this.label} cannot be reached`, null)
+    return answer
+  }
+
+  /** An answer to `call` came. */
+  answered(id: number, failure: string | null, result: Json): void {
+    this.calls.answered(id, failure, result)
+  }
+
+  /** Takes over the gauges of a message, and adds up its counters. */
+  note(stats: SchedulerStats): void {
+    this.noteLoad(stats)
+    const { counters } = this
+    counters.prefixCacheQueries += stats.prefixCache.queries
+    counters.prefixCacheHits += stats.prefixCache.hits
+    counters.externalCacheQueries += stats.connectorPrefixCache?.queries ?? 0
+    counters.externalCacheHits += stats.connectorPrefixCache?.hits ?? 0
+    this.lora = { running: Object.keys(stats.runningLora), waiting: Object.keys(stats.waitingLora) }
+    const { specDecode } = stats
+    if (specDecode === null) return
+    counters.drafts += specDecode.drafts
+    counters.draftTokens += specDecode.draftTokens
+    counters.acceptedTokens += specDecode.acceptedTokens
+    for (const [position, accepted] of specDecode.acceptedTokensPerPosition.entries()) {
+      counters.acceptedTokensPerPosition[position] = (counters.acceptedTokensPerPosition[position] ?? 0) + accepted
+    }
+  }
+
+  /** Takes over the gauges alone. */
+  noteLoad(stats: SchedulerStats): void {
+    this.load = {
+      running: stats.running,
+      waiting: stats.waiting + stats.skipped,
+      kvCacheUsage: Math.min(1, Math.max(0, stats.kvCacheUsage)),
+    }
+  }
+
+  /** What ran in it a step ago, and what it has counted. */
+  report(): EngineReport {
+    const { facts, load, lora } = this
+    // A report is a step old: what has ended since does not wait any more.
+    const waiting = Math.min(load.waiting, this.running.size)
+    return {
+      rank: this.rank,
+      running: this.running.size - waiting,
+      waiting,
+      kvCacheUsage: load.kvCacheUsage,
+      counters: this.counters,
+      cacheBlockTokens: facts.blockTokens,
+      cacheBlocks: facts.blockCount,
+      lora: facts.supportsLora ? { ...lora, max: facts.loraMax ?? 0 } : null,
+    }
+  }
+
+  /** Ends both connections; calls that wait fail. */
+  disconnect(reason: string): void {
+    const { input, output, greeting } = this
+    this.input = null
+    this.output = null
+    this.greeting = null
+    this.pendingAborts = []
+    this.load = idle
+    this.probedAt = -1
+    this.calls.failAll(reason)
+    for (const peer of [input, output, greeting]) peer?.close()
+  }
+
+  /** The end of the link: its rank is taken by another process, or the server stops. */
+  close(reason: string): void {
+    this.state = "gone"
+    this.disconnect(reason)
+    this.outputs.close()
+  }
+
+  private send(frames: readonly Uint8Array[]): boolean {
+    return this.input?.send(frames) ?? false
+  }
+}

@@ -1,0 +1,361 @@
+/**
+ * The engines of a server as they come and go: handshake, registration, loss of a connection, return. What any of it
+ * means for running sequences is the owner's business (client.ts).
+ */
+import type { VllmConfig } from "../../config"
+import type { Json } from "../../ir/conversation"
+import { err, ok, type Result } from "../../result"
+import { listenZmtp } from "../zmtp/listener"
+import type { ZmtpListener, ZmtpPeer } from "../zmtp/peer"
+import { ControlEncoder } from "./control-messages"
+import { Coordinator } from "./coordinator"
+import { readEngineFacts } from "./engine-facts"
+import { EngineLink, newCounters } from "./engine-link"
+import { openFrontDoor, rankOf } from "./front-door"
+import { LifeSigns } from "./life-signs"
+import { hostOf, isWildcard, meetingPoint, portOf, tcpAddress } from "./socket-address"
+
+/** What the pool needs to know, and whom it tells. */
+export interface EnginePoolPorts {
+  /** The served model's window; an engine's own may be smaller, and then counts for what goes to it. */
+  readonly contextTokensMax: number
+  readonly vocabSize: number
+  /** Whether the engines step together and need a coordinator when there are several. */
+  readonly isMixtureOfExperts: boolean
+  log(line: string): void
+  /** Milliseconds on a monotonic clock. */
+  now(): number
+  /** A message of an engine; the frames are borrowed during the call. */
+  message(link: EngineLink, frames: readonly Uint8Array[]): void
+  /** The engine takes requests from now on. */
+  ready(link: EngineLink): void
+  /** The engine is dead or cut off: its link is `gone`, and what ran in it still stands in `link.running`. */
+  lost(link: EngineLink, reason: string): void
+}
+
+/** Why the sockets cannot be opened; `message` is one line for the operator. */
+export interface EnginePoolFailure {
+  readonly kind: "cannot_listen"
+  readonly message: string
+}
+
+/** A new engine of a rank that another holds: the other one has this long to show that it lives. */
+const incumbentMs = 2_000
+/** Every so often each engine is asked whether its machine is still there; it has as long to answer. */
+const heartbeatMs = 10_000
+/** The call that shows whether an engine steps: cheap, and known to all versions. */
+export const probeMethod = "is_sleeping"
+
+/** See the head of this file. */
+export class EnginePool {
+  /** By data-parallel rank; null = never came. */
+  readonly links: readonly (EngineLink | null)[]
+  private readonly slots: (EngineLink | null)[]
+  private readonly config: VllmConfig
+  private readonly ports: EnginePoolPorts
+  private readonly control = new ControlEncoder()
+  private door: ZmtpListener | null = null
+  private input: ZmtpListener | null = null
+  private coordination: Coordinator | null = null
+  /** Engines that wait for INIT: a group that steps together meets on the machine of rank 0, so that one comes first. */
+  private readonly uninitialized = new Set<EngineLink>()
+  /** What INIT tells a group that steps together. */
+  private group: { readonly [key: string]: Json } = {}
+  private readonly lives = new LifeSigns()
+  private readonly heartbeat: Timer
+  private closed = false
+
+  private constructor(config: VllmConfig, ports: EnginePoolPorts) {
+    this.config = config
+    this.ports = ports
+    this.slots = new Array<EngineLink | null>(config.dataParallelSize).fill(null)
+    this.links = this.slots
+    this.heartbeat = setInterval(() => this.askAll(), heartbeatMs)
+    this.heartbeat.unref()
+  }
+
+  /** Binds the sockets that engines dial; they may come at any time from now on. */
+  static open(config: VllmConfig, ports: EnginePoolPorts): Result<EnginePool, EnginePoolFailure> {
+    const pool = new EnginePool(config, ports)
+    const failure = pool.bind()
+    if (failure === null) return ok(pool)
+    pool.close("the server did not start")
+    return err({ kind: "cannot_listen", message: failure })
+  }
+
+  /** The handshake address. */
+  get address(): string {
+    return this.door?.address ?? ""
+  }
+
+  /** Of engines that step together; null otherwise. */
+  get coordinator(): Coordinator | null {
+    return this.coordination
+  }
+
+  /** Closes all connections and sockets. */
+  close(reason: string): void {
+    this.closed = true
+    clearInterval(this.heartbeat)
+    for (const link of this.slots) link?.close(reason)
+    this.door?.close()
+    this.input?.close()
+    this.coordination?.close()
+  }
+
+  /** The engine cannot be used any more. Does nothing for one that is gone already. */
+  lose(link: EngineLink, reason: string): void {
+    if (link.state === "gone") return
+    link.state = "gone"
+    this.uninitialized.delete(link)
+    link.disconnect(reason)
+    if (!this.closed) this.ports.lost(link, reason)
+  }
+
+  /** Why the sockets cannot be bound; null = they are. */
+  private bind(): string | null {
+    const { config, ports } = this
+    const { dataParallelSize: engines } = config
+    const door = openFrontDoor(tcpAddress(config.address, config.rpcPort), {
+      engines,
+      hello: (rank, peer) => this.hello(rank, peer),
+      ready: (rank, peer) => this.saidReady(rank, peer),
+      left: (rank, peer) => this.leftDoor(rank, peer),
+      pong: (peer) => this.lives.came(peer),
+      log: (line) => ports.log(line),
+    })
+    if (!door.ok) return door.error.message
+    this.door = door.value
+    const input = listenZmtp({
+      address: tcpAddress(config.address, 0),
+      socketType: "ROUTER",
+      handler: {
+        ready: (peer) => this.inputOpened(peer),
+        message: (peer, frames) => this.register(peer, frames),
+        closed: (peer, reason) => this.inputClosed(peer, reason),
+        pong: (peer) => this.lives.came(peer),
+      },
+    })
+    if (!input.ok) return input.error.message
+    this.input = input.value
+    if (!needsCoordinator(config, ports.isMixtureOfExperts)) return null
+    const coordinator = Coordinator.open({
+      engines,
+      host: config.address,
+      announces: () => this.slots.some((link) => link !== null && needsAnnouncements(link.facts.version)),
+      report: (rank, stats) => this.slots[rank]?.noteLoad(stats),
+      log: (line) => ports.log(line),
+      now: () => ports.now(),
+    })
+    if (!coordinator.ok) return coordinator.error.message
+    this.coordination = coordinator.value
+    return null
+  }
+
+  /** A second HELLO of a rank counts only when the first engine is gone or does not answer. */
+  private hello(rank: number, peer: ZmtpPeer): void {
+    const incumbent = this.slots[rank] ?? null
+    const connection = incumbent === null || incumbent.state === "silent" ? null : incumbent.connection
+    if (connection === null) {
+      this.welcome(rank, peer)
+      return
+    }
+    void this.lives.ask(connection, incumbentMs).then((lives) => {
+      if (this.closed) return
+      // Meanwhile the first one may have gone, or been replaced.
+      if (lives && this.slots[rank] === incumbent && incumbent?.state !== "gone") {
+        this.ports.log(`a second engine ${rank} came while the first one lives: it was sent away`)
+        peer.close()
+      } else this.welcome(rank, peer)
+    })
+  }
+
+  private welcome(rank: number, peer: ZmtpPeer): void {
+    const old = this.slots[rank] ?? null
+    const replaced = "another process took its place"
+    if (old !== null) {
+      this.lose(old, replaced)
+      old.close(replaced)
+    }
+    const outputs = listenZmtp({
+      address: tcpAddress(this.config.address, 0),
+      socketType: "PULL",
+      handler: {
+        ready: (from) => this.outputOpened(link, from),
+        message: (_from, frames) => this.ports.message(link, frames),
+        closed: (from, reason) => {
+          if (link.output === from) this.lose(link, `its output connection closed (${reason})`)
+        },
+        pong: (from) => this.lives.came(from),
+      },
+    })
+    if (!outputs.ok) {
+      this.ports.log(`engine ${rank} cannot be served: ${outputs.error.message}`)
+      peer.close()
+      return
+    }
+    const link: EngineLink = new EngineLink(rank, outputs.value, peer, old?.counters ?? newCounters())
+    this.slots[rank] = link
+    this.ports.log(`${link.label} connected and starts`)
+    this.uninitialized.add(link)
+    this.initialize()
+  }
+
+  private initialize(): void {
+    if (this.coordination === null) {
+      for (const link of this.uninitialized) this.sendInit(link, {})
+      return
+    }
+    const first = this.slots[0] ?? null
+    if (first === null || first.state === "gone") return
+    if (this.uninitialized.has(first) && first.greeting !== null) {
+      this.group = meetingPoint(first.greeting, this.config.dataParallelSize)
+    }
+    for (const link of this.uninitialized) this.sendInit(link, this.group)
+  }
+
+  private sendInit(link: EngineLink, parallelConfig: { readonly [key: string]: Json }): void {
+    this.uninitialized.delete(link)
+    const { greeting } = link
+    if (greeting === null || this.input === null) return
+    const host = isWildcard(this.config.address) ? hostOf(greeting.local) : this.config.address
+    const advertised = (address: string): string => tcpAddress(host, portOf(address))
+    const coordinator = this.coordination?.addresses ?? null
+    const body = this.control.init(
+      {
+        inputs: [advertised(this.input.address)],
+        outputs: [advertised(link.outputs.address)],
+        coordinatorInput: coordinator === null ? null : advertised(coordinator.input),
+        coordinatorOutput: coordinator === null ? null : advertised(coordinator.output),
+        frontendStatsPublish: null,
+      },
+      parallelConfig,
+    )
+    if (!greeting.send([body])) this.lose(link, "its handshake connection takes nothing")
+  }
+
+  private saidReady(rank: number, peer: ZmtpPeer): void {
+    const link = this.slots[rank] ?? null
+    if (link === null || link.greeting !== peer) return
+    link.saidReady = true
+    this.verify(link)
+  }
+
+  /** The engine closes its handshake connection after READY; before, it has failed to start. */
+  private leftDoor(rank: number, peer: ZmtpPeer): void {
+    const link = this.slots[rank] ?? null
+    if (link === null || link.greeting !== peer) return
+    link.greeting = null
+    if (!link.saidReady) this.lose(link, "it left while it was starting")
+  }
+
+  private inputOpened(peer: ZmtpPeer): void {
+    const rank = rankOf(peer.identity, this.slots.length)
+    const link = this.slots[rank] ?? null
+    if (link === null || link.input !== null) {
+      this.ports.log("an unexpected input connection was closed")
+      peer.close()
+      return
+    }
+    link.input = peer
+    this.verify(link)
+  }
+
+  private register(peer: ZmtpPeer, frames: readonly Uint8Array[]): void {
+    const link = this.linkOfInput(peer)
+    if (link === null) return
+    const read = readEngineFacts(frames[0] ?? new Uint8Array(0))
+    if (!read.ok) {
+      this.lose(link, `its registration cannot be read: ${read.error.message}`)
+      return
+    }
+    const facts = read.value
+    link.register(facts, {
+      contextTokensMax: Math.min(facts.contextTokensMax ?? Number.MAX_SAFE_INTEGER, this.ports.contextTokensMax),
+      vocabSize: this.ports.vocabSize,
+      supportsLora: facts.supportsLora,
+      structuredOutputsBackend: backendOf(this.config),
+    })
+    this.verify(link)
+  }
+
+  private inputClosed(peer: ZmtpPeer, reason: string): void {
+    const link = this.linkOfInput(peer)
+    if (link !== null) this.lose(link, `its input connection closed (${reason})`)
+  }
+
+  private outputOpened(link: EngineLink, peer: ZmtpPeer): void {
+    if (link.output !== null) {
+      this.ports.log(`an unexpected output connection of ${link.label} was closed`)
+      peer.close()
+      return
+    }
+    link.output = peer
+    this.verify(link)
+  }
+
+  private linkOfInput(peer: ZmtpPeer): EngineLink | null {
+    const link = this.slots[rankOf(peer.identity, this.slots.length)] ?? null
+    return link?.input === peer ? link : null
+  }
+
+  /**
+   * Once all has arrived, one call shows that both directions work; with its answer the engine takes requests. The same
+   * for a process that was cut off and dialled again: that one never says HELLO twice.
+   */
+  private verify(link: EngineLink): void {
+    const isWhole = link.input !== null && link.output !== null && link.saidReady && link.sending !== null
+    if (!isWhole || link.verifies || link.state === "ready" || link.state === "silent") return
+    const returns = link.state === "gone"
+    link.state = "starting"
+    link.verifies = true
+    void link.call(probeMethod, [], null).then((answer) => {
+      link.verifies = false
+      // An engine that lacks the method answers too.
+      const answered = answer.ok || answer.error.kind === "utility_failed"
+      if (answered && link.state === "starting") this.begin(link, returns)
+      // Lost and whole again while the call was waiting.
+      else this.verify(link)
+    })
+  }
+
+  /** A machine that is gone, or cut off without a word, closes no connection. */
+  private askAll(): void {
+    for (const link of this.slots) {
+      const input = link?.input ?? null
+      if (link === null || input === null) continue
+      void this.lives.ask(input, heartbeatMs).then((lives) => {
+        if (!lives && link.input === input) this.lose(link, `no sign of life for ${heartbeatMs / 1_000} s`)
+      })
+    }
+  }
+
+  private begin(link: EngineLink, returns: boolean): void {
+    link.abortOrphans()
+    link.state = "ready"
+    const { version, contextTokensMax, sequencesMax } = link.facts
+    const known = [
+      version === null ? null : `vLLM ${version}`,
+      contextTokensMax === null ? null : `window ${contextTokensMax}`,
+      sequencesMax === null ? null : `${sequencesMax} sequences at once`,
+    ].filter((each) => each !== null)
+    this.ports.log(returns ? `${link.label} is back` : [`${link.label} is ready`, ...known].join(", "))
+    this.ports.ready(link)
+  }
+}
+
+function needsCoordinator(config: VllmConfig, isMixtureOfExperts: boolean): boolean {
+  if (config.coordinator !== "auto") return config.coordinator === "on"
+  return config.dataParallelSize > 1 && isMixtureOfExperts
+}
+
+/** Since 0.33 engines wake their siblings themselves. An engine that does not tell its version may be older. */
+function needsAnnouncements(version: string | null): boolean {
+  const match = /^(\d+)\.(\d+)/.exec(version ?? "")
+  return match === null || (match[1] === "0" && Number(match[2]) < 33)
+}
+
+/** vLLM's own default is xgrammar. */
+function backendOf(config: VllmConfig): string {
+  return config.structuredOutputsBackend === "auto" ? "xgrammar" : config.structuredOutputsBackend
+}

@@ -1,0 +1,97 @@
+import type { VllmConfig } from "../../config"
+import type { Engine, EngineError, EngineReceiver, EngineSequence, EngineStatus } from "../../ir/engine"
+import type { GenerateRequest } from "../../ir/generate-request"
+import { ok, type Result } from "../../result"
+import { engineArguments } from "../process/engine-arguments"
+import { EngineProcess } from "../process/engine-process"
+import { VllmEngine, type VllmPorts } from "./client"
+import type { EnginePoolFailure } from "./engine-pool"
+import { hostOf, isWildcard, portOf } from "./socket-address"
+
+/** How the program that starts engines is run. */
+export interface HostedCommand {
+  readonly words: readonly string[]
+  readonly engines: number
+}
+
+/** vLLM engines on this machine whose process is ours: started with the server, again after a failure, and ended with it. */
+export class HostedEngine implements Engine {
+  readonly name = "vllm"
+  private readonly config: VllmConfig
+  private readonly link: VllmEngine
+  private readonly process: EngineProcess
+  private overdue: Timer | null = null
+
+  private constructor(config: VllmConfig, command: HostedCommand, link: VllmEngine, log: (line: string) => void) {
+    this.config = config
+    this.link = link
+    const host = isWildcard(config.address) ? "127.0.0.1" : hostOf(link.address)
+    const at = { host, port: portOf(link.address) }
+    this.process = new EngineProcess({
+      command: [...command.words, ...engineArguments(config, at, command.engines)],
+      restart: config.restart,
+      stopTimeoutMs: config.stopTimeoutMs,
+      log,
+      ended: (_exit, after) => {
+        this.cancelOverdue()
+        if (after.kind === "restart") this.expectReady(after.delayMs)
+      },
+    })
+  }
+
+  /** Binds the link's sockets, then starts the command. */
+  static open(config: VllmConfig, command: HostedCommand, ports: VllmPorts): Result<HostedEngine, EnginePoolFailure> {
+    let hosted: HostedEngine | null = null
+    const link = VllmEngine.open(config, {
+      ...ports,
+      ready: (rank) => {
+        hosted?.cancelOverdue()
+        ports.ready(rank)
+      },
+      lost: (rank, reason) => {
+        // Engines beyond those that run here are somebody else's.
+        if (rank < command.engines) hosted?.process.restart(reason)
+        ports.lost(rank, reason)
+      },
+    })
+    if (!link.ok) return link
+    hosted = new HostedEngine(config, command, link.value, (line) => ports.log(line))
+    hosted.process.start()
+    hosted.expectReady(0)
+    return ok(hosted)
+  }
+
+  /** The handshake address that engines dial. */
+  get address(): string {
+    return this.link.address
+  }
+
+  submit(request: GenerateRequest, receiver: EngineReceiver): Result<EngineSequence, EngineError> {
+    return this.link.submit(request, receiver)
+  }
+
+  status(): EngineStatus {
+    return this.link.status()
+  }
+
+  async close(): Promise<void> {
+    this.cancelOverdue()
+    await this.link.close()
+    await this.process.stop(this.config.stopTimeoutMs)
+  }
+
+  /** An engine that has not registered in time is started again. */
+  private expectReady(afterMs: number): void {
+    const { startupTimeoutSeconds } = this.config
+    if (startupTimeoutSeconds === null) return
+    this.overdue = setTimeout(
+      () => this.process.restart(`it did not register within ${startupTimeoutSeconds} s`),
+      afterMs + startupTimeoutSeconds * 1_000,
+    )
+  }
+
+  private cancelOverdue(): void {
+    if (this.overdue !== null) clearTimeout(this.overdue)
+    this.overdue = null
+  }
+}
