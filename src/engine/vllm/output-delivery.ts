@@ -40,7 +40,7 @@ export class OutputDelivery {
     for (let i = 0; i < batch.count; i++) {
       const sequence = this.sequences.find(batch.slot[i]!, batch.serial[i]!)
       // Another engine's sequence is none of this one's business, whatever it says.
-      if (sequence !== null && sequence.link === link) this.deliver(sequence, batch, i)
+      if (sequence !== null && sequence.link === link) this.deliver(link, sequence, batch, i)
     }
     return delivered
   }
@@ -84,7 +84,7 @@ export class OutputDelivery {
     }
   }
 
-  private deliver(sequence: RunningSequence, batch: OutputsBatch, i: number): void {
+  private deliver(link: EngineLink, sequence: RunningSequence, batch: OutputsBatch, i: number): void {
     const { output } = this
     output.tokenIds = batch.tokenIds
     output.start = batch.start[i]!
@@ -98,7 +98,7 @@ export class OutputDelivery {
     output.queuedAt = -1
     output.scheduledAt = -1
     output.kvTransferParams = null
-    if (batch.present[i]! !== 0 && !this.takeFields(sequence, i)) return
+    if (batch.present[i]! !== 0 && !this.takeFields(link, sequence, i)) return
     if (output.finish !== Finish.error) {
       if (output.finish === Finish.none) this.give(sequence, output)
       else this.finish(sequence, output)
@@ -111,7 +111,7 @@ export class OutputDelivery {
   }
 
   /** What only some outputs carry. False when it cannot be read: the sequence has then failed. */
-  private takeFields(sequence: RunningSequence, i: number): boolean {
+  private takeFields(link: EngineLink, sequence: RunningSequence, i: number): boolean {
     const { fields, output } = this
     const logprobs = fields.logprobs(i)
     const promptLogprobs = fields.promptLogprobs(i)
@@ -121,7 +121,7 @@ export class OutputDelivery {
     for (const field of [logprobs, promptLogprobs, prefill, events, transfer]) {
       if (field.ok) continue
       this.log(`an output of ${sequence.id} cannot be read: ${field.error.message}`)
-      const { link, id, ended } = sequence
+      const { id, ended } = sequence
       this.fail(sequence, { kind: "engine_failed", message: "the engine sent an output that cannot be read" })
       if (!ended) link.abort(id)
       return false
@@ -133,9 +133,9 @@ export class OutputDelivery {
       output.cacheWriteTokens = prefill.value.cacheCreationTokens
     }
     if (events.ok && events.value !== null) {
-      output.queuedAt = sequence.link.clock.ours(events.value.queuedAt)
-      output.scheduledAt = sequence.link.clock.ours(events.value.scheduledAt)
-      sequence.link.counters.preemptions += events.value.preemptions
+      output.queuedAt = link.clock.ours(events.value.queuedAt)
+      output.scheduledAt = link.clock.ours(events.value.scheduledAt)
+      link.counters.preemptions += events.value.preemptions
     }
     if (transfer.ok) output.kvTransferParams = transfer.value
     return true

@@ -1,6 +1,12 @@
 import type { EngineReceiver, EngineSequence } from "../../ir/engine"
-import type { EngineLink } from "./engine-link"
 import { type RequestIds, serialsMax, slotsMax } from "./request-id"
+
+/** The engine that computes a sequence, as far as the sequence needs it. */
+export interface SequenceHome {
+  readonly running: Set<RunningSequence>
+  /** Tells the engine to drop it. */
+  abort(id: string): void
+}
 
 /** A sequence that an engine computes, from submit to its last output. */
 export class RunningSequence implements EngineSequence {
@@ -8,7 +14,7 @@ export class RunningSequence implements EngineSequence {
   readonly id: string
   readonly slot: number
   readonly serial: number
-  readonly link: EngineLink
+  readonly link: SequenceHome
   readonly receiver: EngineReceiver
   /** Its receiver is not called any more. */
   ended = false
@@ -18,7 +24,7 @@ export class RunningSequence implements EngineSequence {
     owner: RunningSequences,
     id: string,
     place: { readonly slot: number; readonly serial: number },
-    link: EngineLink,
+    link: SequenceHome,
     receiver: EngineReceiver,
   ) {
     this.owner = owner
@@ -57,7 +63,7 @@ export class RunningSequences {
   }
 
   /** Gives a sequence its id; null when all slots are taken. */
-  add(publicId: string, link: EngineLink, receiver: EngineReceiver): RunningSequence | null {
+  add(publicId: string, link: SequenceHome, receiver: EngineReceiver): RunningSequence | null {
     const slot = this.freeSlots.pop() ?? this.bySlot.length
     if (slot >= slotsMax) return null
     this.serial = (this.serial + 1) % serialsMax
