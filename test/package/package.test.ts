@@ -27,12 +27,12 @@ const hasNode = node !== null && Bun.which("npm") !== null
 const chromium = findChromium()
 if (!chromium.ok) console.log(`package: ${chromium.error}`)
 
-// The cases of the suite become tests here, so they have run before.
 const readme = readFileSync(join(root, "README.md"), "utf8")
 const section = /^## Tokenizer for JavaScript\n([\s\S]*?)^## /m.exec(readme)?.[1] ?? ""
 const scripts = blocks("js")
 const pages = blocks("html")
 
+// The cases of the suite become tests here, so they have run before.
 const installed = hasNode ? await installPackage() : null
 // Hundreds of megabytes: deleting them takes a while too.
 afterAll(() => installed?.remove(), testMsMax)
