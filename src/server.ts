@@ -134,6 +134,8 @@ function modelFacts(
   const texts = new TokenTexts(tokenizer)
   return {
     names: config.servedModelNames.length > 0 ? config.servedModelNames : [profile.name],
+    // Ids are the engine's names for them: from 1, in the order of the flags.
+    adapters: config.vllm.loraModules.map((module, i) => ({ ...module, id: i + 1 })),
     root: profile.root,
     contextTokensMax: profile.contextTokensMax,
     samplingDefaults: profile.samplingDefaults,

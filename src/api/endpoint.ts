@@ -6,6 +6,7 @@
 import type { TSchema } from "@sinclair/typebox"
 import type { Config } from "../config"
 import type { MediaKind, PromptInput } from "../ir/conversation"
+import type { LoraAdapter } from "../ir/generate-request"
 import type { ItemSink } from "../ir/item-event"
 import type { SamplingDefaults, SamplingParams } from "../ir/sampling"
 import type { Prepared, Truncation } from "../prompt/prepare"
@@ -27,6 +28,8 @@ export interface LowerContext {
 export interface ModelFacts {
   /** Served names; the first is echoed. */
   readonly names: readonly string[]
+  /** Adapters that requests may name as their model. */
+  readonly adapters: readonly LoraAdapter[]
   /** Absolute folder, or the built-in profile's name. */
   readonly root: string
   /** The window M. */

@@ -7,14 +7,14 @@ import { type Choice, Generation, type ReadingOptions } from "../generate/genera
 import { readJsonBody } from "../http/body"
 import { type SseWriter, sseResponse } from "../http/sse"
 import type { EngineError, FinishReason } from "../ir/engine"
-import type { GenerateRequest } from "../ir/generate-request"
+import type { GenerateRequest, LoraAdapter } from "../ir/generate-request"
 import type { ItemSink } from "../ir/item-event"
 import type { Prepared } from "../prompt/prepare"
 import { err, ok, type Result } from "../result"
 import type { Endpoint, Exchange, LowerContext, Lowered } from "./endpoint"
 import { type ApiError, errorResponse, invalid } from "./errors"
 import { Fold } from "./fold"
-import { isServed } from "./models"
+import { isServed, namedAdapter } from "./models"
 import type { RequestEntry } from "./request-entry"
 import { lowerContext, type RunningRequest, type ServeRoom } from "./room"
 import { replyTokens } from "./sampling"
@@ -59,7 +59,11 @@ export async function readBody<Body>(
 export function modelFault(body: unknown, room: ServeRoom): ApiError | null {
   const model: unknown = typeof body === "object" && body !== null ? Reflect.get(body, "model") : null
   if (typeof model !== "string" || isServed(model, room.facts, room.config.skipModelNameValidation)) return null
-  return { kind: "model_not_found", model: model.slice(0, 256), names: room.facts.names }
+  return {
+    kind: "model_not_found",
+    model: model.slice(0, 256),
+    names: [...room.facts.names, ...room.facts.adapters.map((adapter) => adapter.name)],
+  }
 }
 
 /** One request on its way. Leaves admission exactly once, when its reply is complete or its client is gone. */
@@ -71,6 +75,7 @@ class Call<Body, Ask> implements RunningRequest {
   private readonly entry: RequestEntry
   private readonly context: LowerContext
   private readonly startedAt: number
+  private adapter: LoraAdapter | null = null
   private folds: Fold[] = []
   private generation: Generation | null = null
   private onEnded: () => void = () => {}
@@ -95,6 +100,7 @@ class Call<Body, Ask> implements RunningRequest {
   async answer(body: Body): Promise<Response> {
     let leaves = true
     try {
+      this.adapter = namedAdapter(body, this.room.facts)
       const lowered = this.endpoint.lower(body, this.context)
       if (!lowered.ok) return errorResponse(lowered.error, this.headers)
       const exchange = this.prepare(lowered.value)
@@ -143,7 +149,7 @@ class Call<Body, Ask> implements RunningRequest {
     return ok({
       id: lowered.id,
       createdAt: room.unixTime(),
-      model: room.facts.names[0]!,
+      model: this.adapter?.name ?? room.facts.names[0]!,
       ask: lowered.ask,
       prompts,
       choicesPerPrompt: lowered.choicesPerPrompt,
@@ -198,6 +204,7 @@ class Call<Body, Ask> implements RunningRequest {
       priority: lowered.priority,
       cacheSalt: lowered.cacheSalt,
       sessionId: lowered.sessionId,
+      lora: this.adapter,
       dataParallelRank: intHeader(this.request.headers.get("x-data-parallel-rank")),
       traceHeaders: traceHeaders(this.request.headers),
     }

@@ -4,6 +4,20 @@
  */
 import type { SamplingParams } from "./sampling"
 
+/** An adapter that the engine loads by path. */
+export interface LoraAdapter {
+  /** What requests name as their model. */
+  readonly name: string
+  /** At least 1, the same for the same adapter always. */
+  readonly id: number
+  /** Folder or `org/name`, as the engine reads it. */
+  readonly path: string
+  /** The model that it was made for, as its owner says; null = the served one. */
+  readonly baseModelName: string | null
+  /** Whether the engine shall expect three-dimensional expert weights. */
+  readonly is3dWeight: boolean
+}
+
 /** One sequence to generate. The engine owns `promptTokenIds` until the sequence ends and never writes to it. */
 export interface GenerateRequest {
   readonly requestId: string
@@ -16,6 +30,8 @@ export interface GenerateRequest {
   readonly cacheSalt: string | null
   readonly sessionId: string | null
   readonly dataParallelRank: number | null
+  /** Absent or null = the served model itself. */
+  readonly lora?: LoraAdapter | null
   /** W3C trace headers of the request, forwarded as they came. */
   readonly traceHeaders: { readonly [name: string]: string } | null
 }

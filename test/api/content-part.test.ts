@@ -16,6 +16,7 @@ function facts(...mediaKinds: MediaKind[]): ModelFacts {
     hasChatTemplate: true,
     parsesReasoning: false,
     parsesCalls: false,
+    adapters: [],
     mediaKinds,
     tokenText: () => "",
     decode: () => "",

@@ -4,6 +4,7 @@ import { once } from "node:events"
 import { connect } from "node:net"
 import { defaultConfig } from "../../src/config"
 import { Simulator } from "../../src/engine/simulator"
+import { recordEngine } from "../support/recorded-engine"
 import { startTestServer, type TestServer, type TestServerOptions, until } from "../support/test-server"
 
 const chatPath = "/v1/chat/completions"
@@ -167,6 +168,48 @@ describe("what reaches the engine", () => {
           cacheSalt: "s",
         })
       }
+    })
+  })
+})
+
+describe("an adapter", () => {
+  const loraModules = [
+    { name: "sql", path: "/adapters/sql", baseModelName: null, is3dWeight: false },
+    { name: "de", path: "acme/de", baseModelName: "acme/base", is3dWeight: true },
+  ]
+  const config = { servedModelNames: ["m"], vllm: { ...defaultConfig.vllm, loraModules } }
+
+  test("is a model of its own, behind the served names", async () => {
+    await using({ config }, async (server) => {
+      type Card = { id: string; root: string; parent: string | null; max_model_len: number | null }
+      const cards: Card[] = (await server.get("/v1/models")).json.data
+      expect(cards.map(({ id, root, parent, max_model_len }) => [id, root, parent, max_model_len])).toEqual([
+        ["m", "sluice-simulator", null, 131_072],
+        ["sql", "/adapters/sql", "m", null],
+        ["de", "acme/de", "acme/base", null],
+      ])
+      const unknown = await server.post(chatPath, chat({}, { model: "fr" }))
+      expect([unknown.status, unknown.json.error.message]).toEqual([
+        404,
+        "The model `fr` does not exist. Served: m, sql, de.",
+      ])
+    })
+  })
+
+  test("that a request names goes to the engine, and is the model of the reply", async () => {
+    await using({ config }, async (server) => {
+      using engine = recordEngine()
+      const models = ["de", "m", null].map(async (model) => {
+        const reply = await server.post(chatPath, chat({ sim_text: "x" }, { model }))
+        return reply.json.model
+      })
+      expect(await Promise.all(models)).toEqual(["de", "m", "m"])
+      const adapters = engine.requests.map((request) => request.lora ?? null)
+      expect(adapters.sort((a, b) => Number(a === null) - Number(b === null))).toEqual([
+        { name: "de", id: 2, path: "acme/de", baseModelName: "acme/base", is3dWeight: true },
+        null,
+        null,
+      ])
     })
   })
 })

@@ -40,14 +40,12 @@ export function samplingParams(change: Partial<SamplingParams> = {}): SamplingPa
 export function addRequest(
   change: Partial<AddRequest> & Partial<GenerateRequest> & { readonly sampling?: SamplingParams } = {},
 ): AddRequest {
-  const { engineRequestId, arrivalTime, clientIndex, currentWave, lora, reasoningEnded, badWordTokenIds, ...request } =
-    change
+  const { engineRequestId, arrivalTime, clientIndex, currentWave, reasoningEnded, badWordTokenIds, ...request } = change
   return {
     engineRequestId: engineRequestId ?? "req-1-00000000-000000000000",
     arrivalTime: arrivalTime ?? 1_795_954_105.5,
     clientIndex: clientIndex ?? 0,
     currentWave: currentWave ?? 0,
-    lora: lora ?? null,
     reasoningEnded: reasoningEnded ?? null,
     badWordTokenIds: badWordTokenIds ?? [],
     request: {

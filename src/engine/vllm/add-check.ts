@@ -5,6 +5,7 @@
  */
 import type { Json } from "../../ir/conversation"
 import type { EngineError } from "../../ir/engine"
+import type { LoraAdapter } from "../../ir/generate-request"
 import type { SamplingParams, StructuredOutputs } from "../../ir/sampling"
 import { err, ok, type Result } from "../../result"
 import type { AddRequest, EngineLimits } from "./add-request"
@@ -53,7 +54,8 @@ export function checkAdd(add: AddRequest, limits: EngineLimits): Result<null, En
 }
 
 function complaintOf(add: AddRequest, limits: EngineLimits): Complaint | null {
-  const { request, lora } = add
+  const { request } = add
+  const lora = request.lora ?? null
   const { sampling } = request
   return (
     first("prompt", promptFault(request.promptTokenIds, limits)) ??
@@ -284,7 +286,7 @@ function headersFault(headers: { readonly [name: string]: string } | null): Faul
   return isLong ? `may have at most ${traceHeaderUnitsMax} characters each` : ""
 }
 
-function loraFault(lora: NonNullable<AddRequest["lora"]>, limits: EngineLimits): Fault {
+function loraFault(lora: LoraAdapter, limits: EngineLimits): Fault {
   if (!limits.supportsLora) return "names an adapter, and the engine was started without --enable-lora"
   if (lora.path === "" || lora.name === "") return "names an adapter without a name or a path"
   return intFault(lora.id, 1, int32Max)

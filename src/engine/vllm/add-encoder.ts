@@ -1,4 +1,5 @@
-import type { AddRequest, EngineLimits, LoraAdapter } from "./add-request"
+import type { LoraAdapter } from "../../ir/generate-request"
+import type { AddRequest, EngineLimits } from "./add-request"
 import { MessagePackWriter } from "./message-pack-writer"
 import { writeSampling } from "./sampling-map"
 
@@ -17,7 +18,8 @@ export class AddEncoder {
   /** The body of ADD, in bytes of its own. `add` has passed `checkAdd`: the engine dies of what that refuses. */
   encode(add: AddRequest): Uint8Array {
     const { writer } = this
-    const { request, lora } = add
+    const { request } = add
+    const lora = request.lora ?? null
     writer.reset()
     writer.array(fieldCount)
     writer.string(add.engineRequestId)
@@ -62,10 +64,11 @@ function stringOrNil(writer: MessagePackWriter, value: string | null): void {
 }
 
 function writeLora(writer: MessagePackWriter, lora: LoraAdapter): void {
-  writer.array(5)
+  writer.array(6)
   writer.string(lora.name)
   writer.int(lora.id)
   writer.string(lora.path)
   stringOrNil(writer, lora.baseModelName)
-  writer.boolean(lora.loadInplace)
+  writer.boolean(false) // load in place: only for an adapter whose files have changed
+  writer.boolean(lora.is3dWeight)
 }

@@ -1,15 +1,5 @@
 import type { GenerateRequest } from "../../ir/generate-request"
 
-/** An adapter that the engine loads by path (ENGINE_PROTOCOL 13). */
-export interface LoraAdapter {
-  readonly name: string
-  /** At least 1, the same for the same adapter always. */
-  readonly id: number
-  readonly path: string
-  readonly baseModelName: string | null
-  readonly loadInplace: boolean
-}
-
 /** What the engine's configuration bounds a request by. */
 export interface EngineLimits {
   /** `max_model_len` of the engine: prompt and reply together, in tokens. */
@@ -33,7 +23,6 @@ export interface AddRequest {
   readonly clientIndex: number
   /** The data-parallel wave that was heard of last; 0 for one engine. */
   readonly currentWave: number
-  readonly lora: LoraAdapter | null
   /** Whether the prompt ends behind the reasoning: false = the grammar applies only once it has ended; null = unknown. */
   readonly reasoningEnded: boolean | null
   /** `badWordTokenIds` of the request's words. */

@@ -117,7 +117,6 @@ export class VllmEngine implements Engine {
       arrivalTime: Date.now() / 1000,
       clientIndex,
       currentWave: this.pool.coordinator?.wave ?? 0,
-      lora: null,
       reasoningEnded: null,
       badWordTokenIds: badWords.value,
     })
