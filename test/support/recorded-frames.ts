@@ -29,7 +29,9 @@ export function goldenMessages(): readonly RecordedMessage[] {
 /** Every message of every recording from one socket: `output PULL`, `input ROUTER`, `handshake ROUTER`. */
 export function recordedMessages(socket: string): readonly RecordedMessage[] {
   if (!capturesExist) return []
-  const recordings = readdirSync(captures).filter((name) => existsSync(join(captures, name, "manifest.jsonl")))
+  const recordings = readdirSync(captures)
+    .sort()
+    .filter((name) => existsSync(join(captures, name, "manifest.jsonl")))
   return recordings.flatMap((name) => {
     const lines = readFileSync(join(captures, name, "manifest.jsonl"), "utf8")
       .trim()

@@ -81,26 +81,23 @@ export class OutputsBatch {
     this.startWave = -1
   }
 
-  /** Makes room for outputs; the caller knows that the message is long enough to hold so many. */
-  reserveOutputs(count: number): void {
-    if (count <= this.slot.length) return
-    const size = Math.max(count, 2 * this.slot.length)
-    this.slot = new Int32Array(size)
-    this.serial = new Uint32Array(size)
-    this.start = new Int32Array(size)
-    this.end = new Int32Array(size)
-    this.finish = new Int8Array(size)
-    this.stopTokenId = new Int32Array(size)
-    this.present = new Uint32Array(size)
-    this.fieldsAt = new Int32Array(size)
+  /** Doubles the room for outputs and keeps those that are there. */
+  growOutputs(): void {
+    const size = 2 * this.slot.length
+    this.slot = grown(this.slot, new Int32Array(size))
+    this.serial = grown(this.serial, new Uint32Array(size))
+    this.start = grown(this.start, new Int32Array(size))
+    this.end = grown(this.end, new Int32Array(size))
+    this.finish = grown(this.finish, new Int8Array(size))
+    this.stopTokenId = grown(this.stopTokenId, new Int32Array(size))
+    this.present = grown(this.present, new Uint32Array(size))
+    this.fieldsAt = grown(this.fieldsAt, new Int32Array(size))
   }
 
   /** Makes room for token ids and keeps those that are there. */
   reserveTokens(count: number): void {
     if (count <= this.tokenIds.length) return
-    const grown = new Uint32Array(Math.max(count, 2 * this.tokenIds.length))
-    grown.set(this.tokenIds)
-    this.tokenIds = grown
+    this.tokenIds = grown(this.tokenIds, new Uint32Array(Math.max(count, 2 * this.tokenIds.length)))
   }
 
   /** The finish code as the waist knows it. */
@@ -108,4 +105,9 @@ export class OutputsBatch {
     // Only values of `Finish` are stored.
     return (this.finish[i] ?? Finish.none) as Finish
   }
+}
+
+function grown<Values extends Int8Array | Int32Array | Uint32Array>(from: Values, to: Values): Values {
+  to.set(from)
+  return to
 }

@@ -68,7 +68,6 @@ export class OutputsDecoder {
         return
       case MessageField.outputs: {
         const count = reader.readArraySize()
-        batch.reserveOutputs(count)
         if (this.outputs(body, reader.at, count)) {
           batch.count = count
           reader.at = this.at
@@ -107,12 +106,17 @@ export class OutputsDecoder {
   /** Hot: all outputs, from `at`. Leaves `this.at` behind them; false with `this.fault` where one is malformed. */
   private outputs(bytes: Uint8Array, from: number, count: number): boolean {
     const { batch, ids } = this
-    const { slot, serial, start, end: ends, finish, stopTokenId, present, fieldsAt } = batch
+    let { slot, serial, start, end: ends, finish, stopTokenId, present, fieldsAt } = batch
     const end = bytes.length
     let tokenIds = batch.tokenIds
     let tokens = 0
     let at = from
     for (let i = 0; i < count; i++) {
+      // Room grows with what has been read, never with what a count claims.
+      if (i === slot.length) {
+        batch.growOutputs()
+        ;({ slot, serial, start, end: ends, finish, stopTokenId, present, fieldsAt } = batch)
+      }
       // An output takes three bytes at least: the headers of itself, its id and its token ids.
       if (at + 3 > end) return this.broken(at, "the message ends within an output")
       let tag = bytes[at]!

@@ -1,3 +1,4 @@
+import type { Json } from "../../ir/conversation"
 import type { StructuredOutputs } from "../../ir/sampling"
 import type { AddRequest, EngineLimits } from "./add-request"
 import type { MessagePackWriter } from "./message-pack-writer"
@@ -127,10 +128,11 @@ function writeStructured(writer: MessagePackWriter, outputs: StructuredOutputs, 
     size += 1
   }
   // As text also where it came as an object: its numbers then keep whatever size they have.
-  text("json", outputs.json === undefined ? null : jsonText(outputs.json))
+  text("json", schemaText(outputs.json))
   text("regex", outputs.regex)
-  text("grammar", outputs.choice === undefined ? outputs.grammar : choiceGrammar(outputs.choice))
-  text("structural_tag", outputs.structural_tag === undefined ? null : jsonText(outputs.structural_tag))
+  const choice = outputs.choice ?? null
+  text("grammar", choice === null ? outputs.grammar : choiceGrammar(choice))
+  text("structural_tag", schemaText(outputs.structural_tag))
   flag("json_object", outputs.json_object)
   flag("disable_any_whitespace", outputs.disable_any_whitespace)
   flag("disable_additional_properties", outputs.disable_additional_properties)
@@ -138,4 +140,8 @@ function writeStructured(writer: MessagePackWriter, outputs: StructuredOutputs, 
   text("_backend", backend)
   flag("_backend_was_auto", true)
   writer.endMap(begun, size)
+}
+
+function schemaText(schema: Json | undefined): string | null {
+  return schema === undefined || schema === null ? null : jsonText(schema)
 }

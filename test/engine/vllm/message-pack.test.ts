@@ -224,14 +224,15 @@ describe("the reader", () => {
     const random = seededRandom(3)
     for (let round = 0; round < 60; round++) {
       const bytes = pack([randomJson(random), float(1, 32), new Uint8Array(3), extension(3, new Uint8Array(5))])
+      let whole = 0
       for (let size = 0; size < bytes.length; size += 1 + Math.floor(bytes.length / 200)) {
         const cut = bytes.subarray(0, size)
-        expect(skipValue(cut, 0, size)).toBe(-1)
         const reader = new MessagePackReader()
         reader.reset(cut)
         reader.readValue()
-        expect(reader.failed).toBe(true)
+        if (skipValue(cut, 0, size) !== -1 || !reader.failed) whole += 1
       }
+      expect(whole).toBe(0)
     }
   })
 

@@ -218,8 +218,10 @@ describe("a message", () => {
     const messages = goldenMessages().filter(({ decoded, frames }) => decoded !== null && frames.length === 1)
     for (const { frames } of messages) {
       const body = frames[0]!
-      for (let size = 0; size < body.length; size++) expect(decoder.decode([body.subarray(0, size)]).ok).toBe(false)
-      for (let round = 0; round < 400; round++) {
+      let whole = 0
+      for (let size = 0; size < body.length; size++) if (decoder.decode([body.subarray(0, size)]).ok) whole += 1
+      expect(whole).toBe(0)
+      for (let round = 0; round < 200; round++) {
         const damaged = body.slice()
         for (let flips = 0; flips <= round % 3; flips++) {
           const at = Math.floor(random() * damaged.length)
@@ -228,7 +230,7 @@ describe("a message", () => {
         readAll(decoder, fields, [damaged])
       }
     }
-    for (let round = 0; round < 20_000; round++) {
+    for (let round = 0; round < 10_000; round++) {
       const noise = Uint8Array.from({ length: Math.floor(random() * 40) }, () => Math.floor(random() * 256))
       noise[0] = 0x99
       noise[1] = 0
