@@ -21,7 +21,7 @@ export interface EngineUnderTest {
   readonly eosTokenId: number
   /**
    * A request to which the engine generates `tokenIds` and then EOS, one token a step, at some milliseconds a step.
-   * Null when the engine cannot be made to fail that way.
+   * Null when the engine cannot be made to fail that way; the suite then wants it among `Unplayable`.
    */
   request(
     tokenIds: readonly number[],
@@ -97,8 +97,11 @@ export function submitTo(
   return { receiver, sequence: submitted.value }
 }
 
+/** Failures that a plug cannot be told to play: their cases are skipped, each with a line of test/skips.txt. */
+export type Unplayable = readonly EngineError["kind"][]
+
 /** Registers the suite for one plug. */
-export function engineContract(name: string, open: () => Promise<EngineUnderTest>): void {
+export function engineContract(name: string, open: () => Promise<EngineUnderTest>, unplayable: Unplayable = []): void {
   describe(`Engine contract: ${name}`, () => {
     let under: EngineUnderTest
     const receivers: RecordingReceiver[] = []
@@ -231,10 +234,9 @@ export function engineContract(name: string, open: () => Promise<EngineUnderTest
     })
 
     for (const kind of ["engine_retryable", "engine_disconnected", "engine_dead"] as const) {
-      test(`fails a sequence with ${kind} after the tokens it gave`, async () => {
+      test.skipIf(unplayable.includes(kind))(`fails a sequence with ${kind} after the tokens it gave`, async () => {
         const request = under.request([10, 11, 12, 13], {}, { kind, afterTokens: 2 })
-        if (request === null)
-          throw new Error(`this engine cannot be told to fail with ${kind}: skip the case with its reason`)
+        if (request === null) throw new Error(`this engine cannot be told to fail with ${kind}`)
         const { receiver } = submitTo(under.engine, request)
         receivers.push(receiver)
         expect(await receiver.ended).toBe(kind)
@@ -243,9 +245,9 @@ export function engineContract(name: string, open: () => Promise<EngineUnderTest
       })
     }
 
-    test("fails every sequence when it dies, and then refuses new ones", async () => {
+    test.skipIf(unplayable.includes("engine_dead"))("fails what runs when it dies, then refuses new ones", async () => {
       const dying = under.request([10], {}, { kind: "engine_dead", afterTokens: 0 })
-      if (dying === null) throw new Error("this engine cannot be told to die: skip the case with its reason")
+      if (dying === null) throw new Error("this engine cannot be told to die")
       const others = Array.from({ length: 3 }, () => submit(new Array<number>(500).fill(7)))
       const killer = submitTo(under.engine, dying)
       const all = [...others, killer].map(({ receiver }) => receiver)
@@ -253,7 +255,9 @@ export function engineContract(name: string, open: () => Promise<EngineUnderTest
       expect(await Promise.all(all.map((receiver) => receiver.ended))).toEqual(all.map(() => "engine_dead"))
       expect(under.engine.status()).toMatchObject({ alive: false, running: 0, waiting: 0 })
       const refused = under.engine.submit(under.request([10], {}, null)!, new RecordingReceiver())
-      expect(refused).toMatchObject({ ok: false, error: { kind: "engine_dead" } })
+      // An engine that may come back by itself is worth another try.
+      if (refused.ok) throw new Error("a dead engine took a request")
+      expect(["engine_dead", "engine_retryable"]).toContain(refused.error.kind)
     })
 
     test("ends what runs when it is closed, refuses what comes after, and may be closed twice", async () => {

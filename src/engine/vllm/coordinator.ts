@@ -5,6 +5,7 @@ import { ControlEncoder, MessageType } from "./control-messages"
 import { OutputFields, type SchedulerStats } from "./output-fields"
 import { OutputsDecoder } from "./outputs-decoder"
 import { RequestIds } from "./request-id"
+import { tcpAddress } from "./socket-address"
 
 /** What the coordinator needs from whoever owns it. */
 export interface CoordinatorPorts {
@@ -60,7 +61,7 @@ export class Coordinator {
   /** Binds both sockets at free ports of the host. */
   static open(ports: CoordinatorPorts): Result<Coordinator, ZmtpFailure> {
     const coordinator = new Coordinator(ports)
-    const address = `tcp://${ports.host}:0`
+    const address = tcpAddress(ports.host, 0)
     const publisher = listenZmtp({ address, socketType: "XPUB", handler: coordinator.publisherHandler() })
     if (!publisher.ok) return publisher
     coordinator.publisher = publisher.value

@@ -153,7 +153,7 @@ export class EngineLink {
   ): Promise<Result<Json, UtilityFailure>> {
     const { id, answer } = this.calls.begin(method, timeoutMs)
     const sent = this.send([utilityType, this.control.utility(clientIndex, id, method, parameters)])
-    if (!sent) this.calls.answered(id, `${this.label} cannot be reached`, null)
+    if (!sent) this.calls.unsent(id, `${this.label} cannot be reached`)
     return answer
   }
 
@@ -207,12 +207,13 @@ export class EngineLink {
     }
   }
 
-  /** Ends both connections; calls that wait fail. */
+  /** Ends all connections; calls that wait fail, and aborts wait for its return. */
   disconnect(reason: string): void {
     const { input, output, greeting } = this
     this.input = null
     this.output = null
     this.greeting = null
+    this.orphans.push(...this.pendingAborts)
     this.pendingAborts = []
     this.load = idle
     this.probedAt = -1

@@ -57,6 +57,8 @@ export class EnginePool {
   private door: ZmtpListener | null = null
   private input: ZmtpListener | null = null
   private coordination: Coordinator | null = null
+  /** Engines that said HELLO while another one holds their rank, which is asked whether it lives. */
+  private readonly atDoor = new Set<ZmtpPeer>()
   /** Engines that wait for INIT: a group that steps together meets on the machine of rank 0, so that one comes first. */
   private readonly uninitialized = new Set<EngineLink>()
   /** What INIT tells a group that steps together. */
@@ -126,6 +128,7 @@ export class EnginePool {
     })
     if (!door.ok) return door.error.message
     this.door = door.value
+    if (config.rpcPort === 0) ports.log(`engines dial ${door.value.address}`)
     const input = listenZmtp({
       address: tcpAddress(config.address, 0),
       socketType: "ROUTER",
@@ -160,10 +163,13 @@ export class EnginePool {
       this.welcome(rank, peer)
       return
     }
+    if (incumbent?.greeting === peer) return // it said so already
+    this.atDoor.add(peer)
     void this.lives.ask(connection, incumbentMs).then((lives) => {
-      if (this.closed) return
-      // Meanwhile the first one may have gone, or been replaced.
-      if (lives && this.slots[rank] === incumbent && incumbent?.state !== "gone") {
+      // Meanwhile it may have left, or the first one may have gone or been replaced.
+      if (this.closed || !this.atDoor.delete(peer)) return
+      if (this.slots[rank] !== incumbent) this.hello(rank, peer)
+      else if (lives && incumbent?.state !== "gone") {
         this.ports.log(`a second engine ${rank} came while the first one lives: it was sent away`)
         peer.close()
       } else this.welcome(rank, peer)
@@ -184,7 +190,9 @@ export class EnginePool {
         ready: (from) => this.outputOpened(link, from),
         message: (_from, frames) => this.ports.message(link, frames),
         closed: (from, reason) => {
-          if (link.output === from) this.lose(link, `its output connection closed (${reason})`)
+          if (link.output !== from) return
+          link.output = null
+          this.lose(link, `its output connection closed (${reason})`)
         },
         pong: (from) => this.lives.came(from),
       },
@@ -236,13 +244,15 @@ export class EnginePool {
 
   private saidReady(rank: number, peer: ZmtpPeer): void {
     const link = this.slots[rank] ?? null
-    if (link === null || link.greeting !== peer) return
+    // When the network failed in between, READY comes over another connection than HELLO.
+    if (link === null || (link.greeting !== null && link.greeting !== peer)) return
     link.saidReady = true
     this.verify(link)
   }
 
   /** The engine closes its handshake connection after READY; before, it has failed to start. */
   private leftDoor(rank: number, peer: ZmtpPeer): void {
+    this.atDoor.delete(peer)
     const link = this.slots[rank] ?? null
     if (link === null || link.greeting !== peer) return
     link.greeting = null
@@ -252,9 +262,13 @@ export class EnginePool {
   private inputOpened(peer: ZmtpPeer): void {
     const rank = rankOf(peer.identity, this.slots.length)
     const link = this.slots[rank] ?? null
-    if (link === null || link.input !== null) {
-      this.ports.log("an unexpected input connection was closed")
+    if (link === null) {
+      this.ports.log("an input connection of an engine that never said HELLO was closed")
       peer.close()
+      return
+    }
+    if (link.input !== null) {
+      this.doubt(link, link.input, peer)
       return
     }
     link.input = peer
@@ -281,17 +295,38 @@ export class EnginePool {
 
   private inputClosed(peer: ZmtpPeer, reason: string): void {
     const link = this.linkOfInput(peer)
-    if (link !== null) this.lose(link, `its input connection closed (${reason})`)
+    if (link === null) return
+    link.input = null
+    this.lose(link, `its input connection closed (${reason})`)
   }
 
   private outputOpened(link: EngineLink, peer: ZmtpPeer): void {
     if (link.output !== null) {
-      this.ports.log(`an unexpected output connection of ${link.label} was closed`)
-      peer.close()
+      this.doubt(link, link.output, peer)
       return
     }
     link.output = peer
     this.verify(link)
+  }
+
+  /**
+   * A second connection beside one that is open: it is closed. But an engine dials again only when it lost the first
+   * one, perhaps without our noticing; if nobody answers there, that one goes too, and the next dial is taken.
+   */
+  private doubt(link: EngineLink, present: ZmtpPeer, second: ZmtpPeer): void {
+    second.close()
+    if (this.lives.asks(present)) return
+    this.ports.log(`${link.label} opened a connection twice: the second one was closed`)
+    this.ask(link, present, incumbentMs)
+  }
+
+  private ask(link: EngineLink, connection: ZmtpPeer, withinMs: number): void {
+    void this.lives.ask(connection, withinMs).then((lives) => {
+      if (lives || (link.input !== connection && link.output !== connection)) return
+      // Of an engine that is on its way back only this connection is known to be dead.
+      if (link.state === "gone") connection.close()
+      else this.lose(link, `no sign of life for ${withinMs / 1_000} s`)
+    })
   }
 
   private linkOfInput(peer: ZmtpPeer): EngineLink | null {
@@ -311,22 +346,21 @@ export class EnginePool {
     link.verifies = true
     void link.call(probeMethod, [], null).then((answer) => {
       link.verifies = false
+      // Lost while the call was waiting; what opens its connections again verifies again.
+      if (link.state !== "starting") return
       // An engine that lacks the method answers too.
-      const answered = answer.ok || answer.error.kind === "utility_failed"
-      if (answered && link.state === "starting") this.begin(link, returns)
-      // Lost and whole again while the call was waiting.
-      else this.verify(link)
+      if (answer.ok || answer.error.kind === "utility_failed") this.begin(link, returns)
+      else this.lose(link, answer.error.message)
     })
   }
 
   /** A machine that is gone, or cut off without a word, closes no connection. */
   private askAll(): void {
     for (const link of this.slots) {
-      const input = link?.input ?? null
-      if (link === null || input === null) continue
-      void this.lives.ask(input, heartbeatMs).then((lives) => {
-        if (!lives && link.input === input) this.lose(link, `no sign of life for ${heartbeatMs / 1_000} s`)
-      })
+      if (link === null) continue
+      for (const connection of [link.input, link.output]) {
+        if (connection !== null && !this.lives.asks(connection)) this.ask(link, connection, heartbeatMs)
+      }
     }
   }
 

@@ -14,13 +14,19 @@ export interface HostedCommand {
   readonly engines: number
 }
 
+/** A process whose engine is lost has this long to end by itself, with its own last words and status. */
+const lastWordsMs = 2_000
+
 /** vLLM engines on this machine whose process is ours: started with the server, again after a failure, and ended with it. */
 export class HostedEngine implements Engine {
   readonly name = "vllm"
   private readonly config: VllmConfig
   private readonly link: VllmEngine
   private readonly process: EngineProcess
+  private closed = false
   private overdue: Timer | null = null
+  /** By rank: engines that are lost while their process still runs. */
+  private readonly mourned = new Map<number, Timer>()
 
   private constructor(config: VllmConfig, command: HostedCommand, link: VllmEngine, log: (line: string) => void) {
     this.config = config
@@ -33,7 +39,7 @@ export class HostedEngine implements Engine {
       stopTimeoutMs: config.stopTimeoutMs,
       log,
       ended: (_exit, after) => {
-        this.cancelOverdue()
+        this.cancelAll()
         if (after.kind === "restart") this.expectReady(after.delayMs)
       },
     })
@@ -46,11 +52,12 @@ export class HostedEngine implements Engine {
       ...ports,
       ready: (rank) => {
         hosted?.cancelOverdue()
+        hosted?.forgive(rank)
         ports.ready(rank)
       },
       lost: (rank, reason) => {
         // Engines beyond those that run here are somebody else's.
-        if (rank < command.engines) hosted?.process.restart(reason)
+        if (rank < command.engines) hosted?.mourn(rank, reason)
         ports.lost(rank, reason)
       },
     })
@@ -75,7 +82,8 @@ export class HostedEngine implements Engine {
   }
 
   async close(): Promise<void> {
-    this.cancelOverdue()
+    this.closed = true
+    this.cancelAll()
     await this.link.close()
     await this.process.stop(this.config.stopTimeoutMs)
   }
@@ -88,6 +96,26 @@ export class HostedEngine implements Engine {
       () => this.process.restart(`it did not register within ${startupTimeoutSeconds} s`),
       afterMs + startupTimeoutSeconds * 1_000,
     )
+  }
+
+  /** A process that neither ends nor brings its engine back is started again. */
+  private mourn(rank: number, reason: string): void {
+    this.forgive(rank)
+    if (this.closed) return
+    this.mourned.set(
+      rank,
+      setTimeout(() => this.process.restart(reason), lastWordsMs),
+    )
+  }
+
+  private forgive(rank: number): void {
+    clearTimeout(this.mourned.get(rank))
+    this.mourned.delete(rank)
+  }
+
+  private cancelAll(): void {
+    this.cancelOverdue()
+    for (const rank of [...this.mourned.keys()]) this.forgive(rank)
   }
 
   private cancelOverdue(): void {

@@ -25,6 +25,11 @@ export class LifeSigns {
     })
   }
 
+  /** Whether a question to this peer is open. */
+  asks(peer: ZmtpPeer): boolean {
+    return this.waiting.has(peer)
+  }
+
   /** The peer answered. */
   came(peer: ZmtpPeer): void {
     this.settle(peer, true)

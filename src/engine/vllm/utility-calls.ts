@@ -37,6 +37,11 @@ export class UtilityCalls {
     this.settle(id, failure === null ? ok(result) : err({ kind: "utility_failed", message: failure }))
   }
 
+  /** The call cannot be sent. */
+  unsent(id: number, message: string): void {
+    this.settle(id, err({ kind: "engine_gone", message }))
+  }
+
   /** The engine is gone: nobody will answer. */
   failAll(message: string): void {
     for (const id of [...this.pending.keys()]) this.settle(id, err({ kind: "engine_gone", message }))
