@@ -1,7 +1,7 @@
 import type { EngineRestart } from "../../config"
 import { type SimulatorClock, systemClock } from "../simulator-clock"
 import { LineReader } from "./line-reader"
-import { GroupWatcher, signalGroup } from "./process-group"
+import { endGroup, GroupWatcher, killLeader, signalGroup } from "./process-group"
 import { type AfterExit, type EngineExit, RestartRow } from "./restart-row"
 import { joinShellWords } from "./shell-words"
 
@@ -65,8 +65,10 @@ export class EngineProcess {
    * limit. Without effect between runs and while one is ending.
    */
   restart(reason: string): void {
-    if (this.child === null || this.intent !== "follow_policy") return
-    this.options.log(`engine: ending process ${this.child.pid}: ${reason}`)
+    const { child } = this
+    const runs = child !== null && child.exitCode === null && child.signalCode === null
+    if (!runs || this.intent !== "follow_policy") return
+    this.options.log(`engine: ending process ${child.pid}: ${reason}`)
     this.intent = "restart"
     this.end(this.options.stopTimeoutMs)
   }
@@ -108,11 +110,10 @@ export class EngineProcess {
     reader.end()
   }
 
-  /** The leader has ended. What it leaves behind goes too: it would keep the GPU's memory. */
   private async left(child: Bun.Subprocess, lines: Promise<unknown>): Promise<void> {
-    signalGroup(child.pid, "SIGKILL")
-    this.watcher?.watch(null)
+    await endGroup(child.pid)
     this.cancelTimer()
+    this.watcher?.watch(null)
     this.child = null
     const late = Promise.withResolvers<void>()
     const cancel = this.clock.after(lastLinesMs, late.resolve)
@@ -152,7 +153,7 @@ export class EngineProcess {
     signalGroup(group, "SIGTERM")
     this.cancelTimer = this.clock.after(graceMs, () => {
       this.options.log(`engine: process ${group} is still there after ${graceMs / 1_000} s and is killed`)
-      signalGroup(group, "SIGKILL")
+      killLeader(group)
     })
   }
 

@@ -3,8 +3,15 @@
  * vLLM's engines are several processes; each group is led by the process that we start.
  */
 
-/** Sends a signal to every process of the group. False when there is none left. */
-export function signalGroup(group: number, signal: NodeJS.Signals): boolean {
+/**
+ * What the leader's helpers get to put things away after it has gone: Python's resource tracker, which SIGTERM does not
+ * end, gives back shared memory (0.4 GB a run of vLLM 0.32 on a CPU) as soon as all the others are gone.
+ */
+const helpersMs = 1_000
+const pollMs = 20
+
+/** Sends a signal to every process of the group; 0 asks only. False when there is none left. */
+export function signalGroup(group: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(-group, signal)
   } catch {
@@ -12,9 +19,28 @@ export function signalGroup(group: number, signal: NodeJS.Signals): boolean {
   }
 }
 
+/** Kills the leader alone; `endGroup` is for the rest. */
+export function killLeader(group: number): void {
+  try {
+    process.kill(group, "SIGKILL")
+  } catch {
+    // It has ended meanwhile.
+  }
+}
+
+/** Ends what a leader that has gone leaves behind: it would keep the GPU's memory. SIGTERM, and soon SIGKILL. */
+export async function endGroup(group: number): Promise<void> {
+  if (!signalGroup(group, "SIGTERM")) return
+  for (let waitedMs = 0; waitedMs < helpersMs; waitedMs += pollMs) {
+    await Bun.sleep(pollMs)
+    if (!signalGroup(group, 0)) return
+  }
+  signalGroup(group, "SIGKILL")
+}
+
 /**
  * Reads group numbers, one a line, an empty line for none. Its input ends when the last holder of the pipe's other end
- * does: then the group gets SIGTERM, a few seconds, and SIGKILL. Plain POSIX.
+ * does: then the group gets SIGTERM, a few seconds, and SIGKILL, the leader first. Plain POSIX.
  */
 const watcherScript = `
 group=
@@ -25,6 +51,8 @@ for second in 1 2 3 4 5; do
   sleep 1
   kill -s 0 -- "-$group" || exit 0
 done
+kill -s KILL "$group"
+sleep 1
 kill -s KILL -- "-$group"
 `
 
