@@ -4,6 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { spellBytes } from "../src/tokenizer/byte-level"
 import { startFakeHub } from "./support/fake-hub"
+import { hasEnded, isRunning } from "./support/process-table"
 import { repository, type ServedProcess, serve } from "./support/serve"
 
 // Each case starts processes, some of them one after the other.
@@ -59,6 +60,21 @@ async function openStream(server: ServedProcess, tokens: number, stepMs: number)
     },
   }
 }
+
+/** A vocabulary of bytes and one special token. */
+const tokenizerJson = JSON.stringify({
+  version: "1.0",
+  added_tokens: [{ id: 256, content: "<|end|>", special: true, normalized: false }],
+  normalizer: null,
+  post_processor: null,
+  pre_tokenizer: { type: "ByteLevel", add_prefix_space: false, use_regex: true },
+  decoder: { type: "ByteLevel" },
+  model: {
+    type: "BPE",
+    vocab: Object.fromEntries(Array.from({ length: 256 }, (_, byte) => [spellBytes(Uint8Array.of(byte)), byte])),
+    merges: [],
+  },
+})
 
 describe("the server process", () => {
   test("is ready soon, says how to ask it, and answers what it says", async () => {
@@ -117,23 +133,13 @@ describe("the server process", () => {
   })
 
   test("serves a model from the hub, says what it fetches, and later does without the hub", async () => {
-    const vocab = Object.fromEntries(Array.from({ length: 256 }, (_, byte) => [spellBytes(Uint8Array.of(byte)), byte]))
-    const tokenizer = {
-      version: "1.0",
-      added_tokens: [{ id: 256, content: "<|end|>", special: true, normalized: false }],
-      normalizer: null,
-      post_processor: null,
-      pre_tokenizer: { type: "ByteLevel", add_prefix_space: false, use_regex: true },
-      decoder: { type: "ByteLevel" },
-      model: { type: "BPE", vocab, merges: [] },
-    }
     const home = mkdtempSync(join(tmpdir(), "main-hub-"))
     // Without a vllm that the machine may have.
     const env: Record<string, string> = { HF_HOME: home, PATH: "/nowhere" }
     {
       using hub = startFakeHub({
         "config.json": { text: '{"model_type":"tiny","max_position_embeddings":600}' },
-        "tokenizer.json": { text: JSON.stringify(tokenizer), large: true },
+        "tokenizer.json": { text: tokenizerJson, large: true },
         "tokenizer_config.json": { text: '{"eos_token":"<|end|>"}' },
         "chat_template.jinja": { text: "{% for message in messages %}{{ message.content }}\n{% endfor %}" },
       })
@@ -152,6 +158,54 @@ describe("the server process", () => {
     const stream = await openStream(server, 3, 1)
     expect(await stream.rest()).toEndWith("data: [DONE]\n\n")
     rmSync(home, { recursive: true })
+  })
+
+  describe("that starts an engine", () => {
+    let folder = ""
+    beforeAll(() => {
+      folder = mkdtempSync(join(tmpdir(), "main-engine-"))
+      writeFileSync(join(folder, "config.json"), '{"model_type":"tiny","max_position_embeddings":600}')
+      writeFileSync(join(folder, "tokenizer.json"), tokenizerJson)
+      const script = '#!/bin/sh\necho "up $$ with $SECRET: $@"\nexec sleep 1000\n'
+      writeFileSync(join(folder, "vllm"), script, { mode: 0o755 })
+    })
+    afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+    test("finds vllm on the PATH, hands flags and environment on, and shows its lines", async () => {
+      const env = { PATH: `${folder}:${process.env.PATH}`, SECRET: "x" }
+      await using server = await serve([folder, "-tp", "2", "--data-parallel-rpc-port", "0", "--", "--new"], {
+        env,
+      })
+      await server.printed(/\[engine\] up \d+ .*\n/)
+      const words = /\[engine\] up \d+ (.*) (\d+)\n/.exec(server.output())!
+      expect(Number(words[2])).toBeGreaterThan(0)
+      expect(words[1]).toBe(
+        `with x: serve ${folder} --tensor-parallel-size=2 --new --headless --data-parallel-size 1 --data-parallel-size-local 1 --data-parallel-address 127.0.0.1 --data-parallel-rpc-port`,
+      )
+      expect(server.output()).toContain("engine vllm: 1 engine started here")
+    })
+
+    test.each([
+      ["SIGTERM", 0],
+      ["SIGKILL", 137],
+    ] as const)("takes it along on %s", async (signal, status) => {
+      const command = `${join(folder, "vllm")} serve`
+      await using server = await serve([folder, "--data-parallel-rpc-port", "0", "--engine-command", command])
+      await server.printed(/\[engine\] up \d+ .*\n/)
+      const pid = Number(/\[engine\] up (\d+)/.exec(server.output())![1])
+      expect(isRunning(pid)).toBe(true)
+      expect((await fetch(`${server.url}/health`)).status).toBe(503)
+      expect(await server.stop(signal)).toBe(status)
+      await hasEnded(pid)
+    })
+
+    test("answers 503 when it is started again no more", async () => {
+      const flags = ["--data-parallel-rpc-port", "0", "--engine-command", "false", "--engine-restart-limit", "0"]
+      await using server = await serve([folder, ...flags])
+      await server.printed("engine: ended with status 1; not starting it again: --engine-restart-limit is 0")
+      expect((await fetch(`${server.url}/health`)).status).toBe(503)
+      expect(await server.stop()).toBe(0)
+    })
   })
 
   test("reads its files itself: a config file that is not UTF-8, a folder, one too many", async () => {
