@@ -91,7 +91,14 @@ export class Connection implements ZmtpPeer, MessageSink {
 
   /** The socket takes bytes again. */
   drained(): void {
-    if (this.state !== State.closed) this.queue.flush()
+    if (this.state === State.closed) return
+    this.queue.flush()
+    if (this.queue.blocked || this.state !== State.ready) return
+    try {
+      this.owner.handler.drained?.(this)
+    } catch (cause) {
+      this.threw(cause)
+    }
   }
 
   /** Something of ours, or of the handler's, threw: the bug is told and costs this connection alone. */

@@ -74,6 +74,8 @@ export interface ZmtpHandler {
   closed(peer: ZmtpPeer, reason: string): void
   /** XPUB and PUB: the peer subscribed to a topic or took that back. A topic is the beginning of a message. */
   subscribed?(peer: ZmtpPeer, topic: Uint8Array, on: boolean): void
+  /** After sends had to wait or were refused: the kernel took everything, `bufferedBytes` is 0 again. */
+  drained?(peer: ZmtpPeer): void
   /** The answer to a `ping`. */
   pong?(peer: ZmtpPeer, context: Uint8Array): void
   /** For a log: a connection that failed before it was ready, a dial that failed, an exception from `closed`. */

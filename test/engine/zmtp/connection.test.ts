@@ -445,7 +445,10 @@ describe("a ready connection", () => {
     expect(peer.bufferedBytes).toBeLessThanOrEqual(3_000_000)
     expect(peer.bufferedBytes).toBeGreaterThan(2_000_000)
     expect([peer.send([new Uint8Array(4_000_000)]), peer.send([chunk, chunk, chunk])]).toEqual([false, false])
+    expect(handler.drainedBytes).toEqual([])
     other.resume()
+    await handler.until(() => handler.drainedBytes.length > 0)
+    expect(handler.drainedBytes).toEqual([0])
     const handshake = handshakeBytes("ROUTER", text("")).length
     const each = 3 + 9 + 500_000
     const bytes = await other.bytes(handshake + accepted * each)

@@ -9,6 +9,8 @@ export class RecordingHandler implements ZmtpHandler {
   /** The very frames, to see whether they stay as they were. */
   readonly held: Uint8Array[][] = []
   readonly faults: string[] = []
+  /** `bufferedBytes` at each `drained`; no events, since the kernel decides how many there are. */
+  readonly drainedBytes: number[] = []
   /** Called inside each message, after it was kept. */
   onMessage: (peer: ZmtpPeer, frames: readonly Uint8Array[]) => void = () => {}
   onReady: (peer: ZmtpPeer) => void = () => {}
@@ -53,6 +55,11 @@ export class RecordingHandler implements ZmtpHandler {
     this.tell(`pong ${Buffer.from(context).toString()}`)
   }
 
+  drained(peer: ZmtpPeer): void {
+    this.drainedBytes.push(peer.bufferedBytes)
+    this.look()
+  }
+
   fault(reason: string): void {
     this.faults.push(reason)
     this.tell(`fault: ${reason.replace(/^(127\.0\.0\.1:\d+|ipc:\/\/\S+): /, "")}`)
@@ -60,6 +67,10 @@ export class RecordingHandler implements ZmtpHandler {
 
   private tell(event: string): void {
     this.events.push(event)
+    this.look()
+  }
+
+  private look(): void {
     const held = this.waiting.filter(({ condition }) => condition())
     this.waiting = this.waiting.filter((each) => !held.includes(each))
     for (const { resolve } of held) resolve()
