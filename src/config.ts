@@ -9,6 +9,9 @@ export const responsesExtensions = ["custom_tools", "namespace_tools", "allowed_
 /** One of them. */
 export type ResponsesExtension = (typeof responsesExtensions)[number]
 
+/** What `--tool-strict-level` takes: nothing beyond the request's wish, a call's frame, its arguments too. */
+export const toolStrictLevels = ["auto", "function", "parameter"] as const
+
 /** The whole configuration of one process. Units stand at the end of the names. */
 export interface Config {
   /** Bind address; `--uds` wins when set. */
@@ -41,6 +44,8 @@ export interface Config {
   readonly reasoningParser: string
   readonly toolCallParser: string
   readonly excludeToolsWhenToolChoiceNone: boolean
+  /** How much of a function call is held to a grammar at least, whatever the request asks for. */
+  readonly toolStrictLevel: (typeof toolStrictLevels)[number]
   readonly returnTokensAsTokenIds: boolean
   readonly enablePromptTokensDetails: boolean
   readonly enablePerRequestMetrics: boolean
@@ -203,6 +208,7 @@ export const defaultConfig: Config = {
   reasoningParser: "auto",
   toolCallParser: "auto",
   excludeToolsWhenToolChoiceNone: false,
+  toolStrictLevel: "auto",
   returnTokensAsTokenIds: false,
   enablePromptTokensDetails: false,
   enablePerRequestMetrics: false,

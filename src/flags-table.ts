@@ -3,7 +3,7 @@
  * Names are vLLM's (`vllm serve --help`) where vLLM has the flag; ours stand in the groups "simulator", "engine" and "limits".
  * Reading, help and the config file all come from here.
  */
-import { responsesExtensions } from "./config"
+import { responsesExtensions, toolStrictLevels } from "./config"
 import { always, build, cors, type Flag, inverted, limit, many, one, pace } from "./flags-fields"
 import { engineFlagTable } from "./flags-table-engine"
 import {
@@ -200,6 +200,13 @@ export const flagTable: readonly Flag[] = [
     { forEngine: "too" },
   ),
   one("parsers", "tool-call-parser", textValue("NAME|auto|none"), "toolCallParser", "How function calls are found."),
+  one(
+    "parsers",
+    "tool-strict-level",
+    choiceValue(...toolStrictLevels),
+    "toolStrictLevel",
+    "What a call is held to at least: what requests ask for, its frame, its arguments.",
+  ),
   always("parsers", "enable-auto-tool-choice", "true", "No effect: tool choice auto needs no flag."),
 
   one(

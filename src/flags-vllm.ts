@@ -88,7 +88,7 @@ export const engineShortFlags: { readonly [short: string]: string } = {
 /** Flags of vLLM that are refused, without the two dashes. */
 export const unsupportedFlags: ReadonlySet<string> = new Set(
   words(`
-  grpc grpc-port headless tool-parser-plugin reasoning-parser-plugin tool-strict-level tool-server enable-scale-out
+  grpc grpc-port headless tool-parser-plugin reasoning-parser-plugin tool-server enable-scale-out
   tokens-only enable-tokenizer-info-endpoint enable-log-deltas log-error-stack fingerprint-mode fingerprint-value
   ssl-cert-reqs ssl-ciphers enable-ssl-refresh middleware uvicorn-log-level h11-max-incomplete-event-size
   h11-max-header-count max-num-queued-tokens default-mm-loras log-config-file runner convert task pooler-config

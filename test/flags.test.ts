@@ -66,7 +66,7 @@ describe("serve", () => {
       --ssl-certfile cert.pem --ssl-ca-certs ca.pem --chat-template t.jinja --chat-template-content-format string
       --trust-request-chat-template --trust-request-mm-kwargs --default-chat-template-kwargs {"a":{"b":1}}
       --reasoning-effort-map {"high":"max"} --response-role bot --exclude-tools-when-tool-choice-none
-      --prompt-special-tokens parity
+      --prompt-special-tokens parity --tool-strict-level function
       --reasoning-parser qwen3 --tool-call-parser none --enable-auto-tool-choice --return-tokens-as-token-ids
       --enable-prompt-tokens-details --enable-per-request-metrics --enable-force-include-usage --max-logprobs -1
       --responses-extensions logprobs,custom_tools
@@ -101,6 +101,7 @@ describe("serve", () => {
       reasoningParser: "qwen3",
       toolCallParser: "none",
       excludeToolsWhenToolChoiceNone: true,
+      toolStrictLevel: "function",
       returnTokensAsTokenIds: true,
       enablePromptTokensDetails: true,
       enablePerRequestMetrics: true,

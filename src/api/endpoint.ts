@@ -86,6 +86,8 @@ export interface Exchange<Ask> {
   readonly choicesPerPrompt: number
   /** Effective values, `maxTokens` of the first prompt. */
   readonly sampling: SamplingParams
+  /** Whether its constraint applies from the first token; null = the engine finds out. */
+  readonly reasoningEnded: boolean | null
   readonly facts: ModelFacts
   readonly config: Config
 }

@@ -15,6 +15,7 @@ import type { Endpoint, Exchange, LowerContext, Lowered } from "./endpoint"
 import { type ApiError, errorResponse, invalid } from "./errors"
 import { Fold } from "./fold"
 import { isServed, namedAdapter } from "./models"
+import { constrainReply, type ReplyConstraint } from "./reply-constraint"
 import type { RequestEntry } from "./request-entry"
 import { lowerContext, type RunningRequest, type ServeRoom } from "./room"
 import { replyTokens } from "./sampling"
@@ -139,6 +140,8 @@ class Call<Body, Ask> implements RunningRequest {
     }
     const { sampling } = lowered
     if (lowered.parsing.isChat && room.chatParser.needsSpecialTokens) sampling.skipSpecialTokens = false
+    const constraint = this.constraint(lowered, prompts)
+    sampling.structuredOutputs = constraint.structuredOutputs
     sampling.maxTokens = replyTokens(lowered.replyTokensMax, prompts[0]!.tokenIds.length, this.context)
     if (sampling.minTokens > sampling.maxTokens) {
       const { minTokens, maxTokens } = sampling
@@ -154,9 +157,25 @@ class Call<Body, Ask> implements RunningRequest {
       prompts,
       choicesPerPrompt: lowered.choicesPerPrompt,
       sampling,
+      reasoningEnded: constraint.reasoningEnded,
       facts: room.facts,
       config: room.config,
     })
+  }
+
+  /** Chat replies may have reasoning before what the constraint is for, and calls in its place. */
+  private constraint(lowered: Lowered<Ask>, prompts: readonly Prepared[]): ReplyConstraint {
+    const { config, chatParser } = this.room
+    const { structuredOutputs } = lowered.sampling
+    const [conversation] = lowered.prompts
+    if (!lowered.parsing.isChat || conversation?.kind !== "conversation") {
+      return { structuredOutputs, reasoningEnded: null }
+    }
+    const { parallelToolCalls } = lowered
+    const request = { conversation, parallelToolCalls, structuredOutputs }
+    const backend = config.vllm.structuredOutputsBackend
+    const takesTags = backend === "auto" || backend === "xgrammar"
+    return constrainReply(request, prompts[0]!.tokenIds, config.toolStrictLevel, takesTags, chatParser)
   }
 
   /** Starts all choices with these sinks, or says why the engine will not have them. */
@@ -205,6 +224,7 @@ class Call<Body, Ask> implements RunningRequest {
       cacheSalt: lowered.cacheSalt,
       sessionId: lowered.sessionId,
       lora: this.adapter,
+      reasoningEnded: exchange.reasoningEnded,
       dataParallelRank: intHeader(this.request.headers.get("x-data-parallel-rank")),
       traceHeaders: traceHeaders(this.request.headers),
     }

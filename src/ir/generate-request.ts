@@ -32,6 +32,11 @@ export interface GenerateRequest {
   readonly dataParallelRank: number | null
   /** Absent or null = the served model itself. */
   readonly lora?: LoraAdapter | null
+  /**
+   * Whether the prompt ends behind the model's reasoning: a grammar then applies from the first token. Absent or null =
+   * not known: an engine that knows the family's reasoning looks for its end in the output.
+   */
+  readonly reasoningEnded?: boolean | null
   /** W3C trace headers of the request, forwarded as they came. */
   readonly traceHeaders: { readonly [name: string]: string } | null
 }

@@ -1,3 +1,4 @@
+import type { CallForm } from "./call-tag"
 import { type ContentMachine, markerStart } from "./content"
 import type { Emission } from "./emission"
 import { isJsonSpace, JsonScanner } from "./json-scanner"
@@ -13,6 +14,8 @@ export interface JsonCallGrammar {
   readonly nameKey: string
   /** Spellings of the arguments' key. */
   readonly argumentKeys: readonly string[]
+  /** What a grammar for calls allows of all that. */
+  readonly forms: readonly CallForm[]
 }
 
 /** A grammar with its markers' ids; both are -1 where the vocabulary lacks one, and text is matched instead. */

@@ -8,6 +8,7 @@
  * - After a parse failure, and at the end of an incomplete call, what was already committed stays and the rest comes out
  *   as plain text: no token is lost, nothing throws.
  */
+import type { OutputGrammar } from "../ir/output-grammar"
 import type { Piece } from "../ir/piece"
 
 /** Receives the parts in order. Strings are never empty. */
@@ -48,7 +49,7 @@ export interface Vocabulary {
 }
 
 /** One model family's output grammar, resolved against a vocabulary. */
-export interface ParserFactory {
+export interface ParserFactory extends OutputGrammar {
   /** Names as in `--reasoning-parser` and `--tool-call-parser`; "none" where there is none. */
   readonly reasoning: string
   readonly tools: string

@@ -1,3 +1,5 @@
+import type { Json } from "../ir/conversation"
+import { inSequence, type ReasoningTag } from "../ir/output-grammar"
 import { noTokenId } from "../ir/piece"
 import { err, ok, type Result } from "../result"
 import { type ContentMachine, markerStart } from "./content"
@@ -238,13 +240,39 @@ function mayHold(text: string, start: number, end: number, framing: string): boo
 
 /** Reads the state from the prompt's end: PARSERS 1, rule 1. */
 function startState(resolved: ResolvedFraming, vocabulary: Vocabulary, promptTokenIds: Uint32Array): State {
-  const last = promptTokenIds.length - 1
-  for (let i = last; i >= 0; i--) {
+  const at = lastMarkerAt(resolved, vocabulary, promptTokenIds)
+  if (at < 0) return resolved.framing.startsInside ? State.afterStart : State.content
+  // White space of the framing was in the prompt unless the marker is its last token.
+  const isLast = at === promptTokenIds.length - 1
+  if (promptTokenIds[at] === resolved.startId) return isLast ? State.afterStart : State.body
+  return isLast ? State.afterEnd : State.content
+}
+
+/**
+ * What a grammar must let pass before the reply itself: the rest of reasoning that the prompt opened, or reasoning that
+ * the model may open. Then the grammar applies from the first token, and needs no help from the engine. Source: vLLM
+ * 0.33.0's Rust front end, which always lets reasoning be opened.
+ */
+export function reasoningTag(
+  resolved: ResolvedFraming,
+  vocabulary: Vocabulary,
+  promptTokenIds: Uint32Array,
+): ReasoningTag {
+  const { start, end, afterEnd, startsInside } = resolved.framing
+  const marker = promptTokenIds[lastMarkerAt(resolved, vocabulary, promptTokenIds)]
+  if (marker === resolved.endId) return { ended: true, formats: [] }
+  const isOpen = marker === resolved.startId || startsInside
+  const formats: Json[] = [{ type: "tag", begin: isOpen ? "" : start, content: { type: "any_text" }, end }]
+  if (afterEnd !== "") formats.push({ type: "const_string", value: afterEnd })
+  return { ended: false, formats: isOpen ? formats : [{ type: "optional", content: inSequence(formats) }] }
+}
+
+/** Where the last marker stands behind the last special token, which begins the reply's turn; -1 = nowhere. */
+function lastMarkerAt(resolved: ResolvedFraming, vocabulary: Vocabulary, promptTokenIds: Uint32Array): number {
+  for (let i = promptTokenIds.length - 1; i >= 0; i--) {
     const id = promptTokenIds[i]!
-    // White space of the framing was in the prompt unless the marker is its last token.
-    if (id === resolved.startId) return i === last ? State.afterStart : State.body
-    if (id === resolved.endId) return i === last ? State.afterEnd : State.content
-    if (vocabulary.isSpecial(id)) break
+    if (id === resolved.startId || id === resolved.endId) return i
+    if (vocabulary.isSpecial(id)) return -1
   }
-  return resolved.framing.startsInside ? State.afterStart : State.content
+  return -1
 }

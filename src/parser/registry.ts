@@ -1,11 +1,12 @@
 import { err, ok, type Result } from "../result"
+import { callTag } from "./call-tag"
 import { CombinedParser, type MakeContent } from "./combined"
 import { hermesCalls } from "./families/hermes"
 import { plainFactory } from "./families/plain"
 import { deepseekR1Reasoning, qwen3Reasoning } from "./families/qwen3"
 import { type JsonCallGrammar, JsonCallMachine, resolveCallGrammar } from "./json-tools"
 import type { ParserFactory, ParserUnusable, Vocabulary } from "./parser"
-import { type ReasoningFraming, type ResolvedFraming, resolveFraming } from "./reasoning"
+import { type ReasoningFraming, type ResolvedFraming, reasoningTag, resolveFraming } from "./reasoning"
 
 /** What is known of a model, as far as it tells its output grammar. */
 export interface ParserProfile {
@@ -89,6 +90,11 @@ export function chooseParser(
     reasoning: framing === null ? "none" : (reasoningFamily?.name ?? "none"),
     tools: toolFamily?.name ?? "none",
     needsSpecialTokens: special,
+    callTag:
+      toolFamily === undefined
+        ? null
+        : (constraint) => callTag(toolFamily.calls.start, toolFamily.calls.forms, constraint),
+    reasoningTag: framing === null ? null : (promptTokenIds) => reasoningTag(framing, vocabulary, promptTokenIds),
     create: (start) => new CombinedParser(framing, makeContent, vocabulary, start),
   })
 }

@@ -40,13 +40,12 @@ export function samplingParams(change: Partial<SamplingParams> = {}): SamplingPa
 export function addRequest(
   change: Partial<AddRequest> & Partial<GenerateRequest> & { readonly sampling?: SamplingParams } = {},
 ): AddRequest {
-  const { engineRequestId, arrivalTime, clientIndex, currentWave, reasoningEnded, badWordTokenIds, ...request } = change
+  const { engineRequestId, arrivalTime, clientIndex, currentWave, badWordTokenIds, ...request } = change
   return {
     engineRequestId: engineRequestId ?? "req-1-00000000-000000000000",
     arrivalTime: arrivalTime ?? 1_795_954_105.5,
     clientIndex: clientIndex ?? 0,
     currentWave: currentWave ?? 0,
-    reasoningEnded: reasoningEnded ?? null,
     badWordTokenIds: badWordTokenIds ?? [],
     request: {
       requestId: "req-1",

@@ -49,8 +49,8 @@ export class AddEncoder {
     }
     writer.boolean(false) // resumable
     writer.string(request.requestId)
-    if (add.reasoningEnded === null) writer.nil()
-    else writer.boolean(add.reasoningEnded)
+    if (request.reasoningEnded == null) writer.nil()
+    else writer.boolean(request.reasoningEnded)
     writer.nil() // arguments of the engine's own reasoning parser
     writer.boolean(false) // abort immediately
     stringOrNil(writer, request.sessionId)

@@ -23,8 +23,6 @@ export interface AddRequest {
   readonly clientIndex: number
   /** The data-parallel wave that was heard of last; 0 for one engine. */
   readonly currentWave: number
-  /** Whether the prompt ends behind the reasoning: false = the grammar applies only once it has ended; null = unknown. */
-  readonly reasoningEnded: boolean | null
   /** `badWordTokenIds` of the request's words. */
   readonly badWordTokenIds: readonly (readonly number[])[]
 }

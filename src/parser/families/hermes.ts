@@ -10,4 +10,8 @@ export const hermesCalls: JsonCallGrammar = {
   beforeStart: "\n",
   nameKey: "name",
   argumentKeys: ["arguments", "parameters"],
+  forms: [
+    { begin: '<tool_call>\n{"name": "', afterName: '", "arguments": ', end: "}\n</tool_call>" },
+    { begin: '<tool_call>{"name": "', afterName: '", "arguments": ', end: "}</tool_call>" },
+  ],
 }

@@ -7,6 +7,8 @@ export function plainFactory(vocabulary: Vocabulary): ParserFactory {
     reasoning: "none",
     tools: "none",
     needsSpecialTokens: false,
+    callTag: null,
+    reasoningTag: null,
     create: (start) => new CombinedParser(null, null, vocabulary, start),
   }
 }
