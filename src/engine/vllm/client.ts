@@ -117,7 +117,6 @@ export class VllmEngine implements Engine {
       arrivalTime: Date.now() / 1000,
       clientIndex,
       currentWave: this.pool.coordinator?.wave ?? 0,
-      reasoningEnded: null,
       badWordTokenIds: badWords.value,
     })
     if (sent.ok) return ok(sequence)
@@ -215,6 +214,7 @@ export class VllmEngine implements Engine {
     } else if (link.state === "silent") {
       link.state = "ready"
       this.ports.log(`${link.label} answers again`)
+      this.ports.ready(link.rank)
     }
   }
 
