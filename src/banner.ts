@@ -9,8 +9,8 @@ export interface Listening {
   readonly url: string
   readonly reasoningParser: string
   readonly toolCallParser: string
-  /** `tcp://HOST:PORT` that vLLM's engines dial; absent = as configured, or there is none. */
-  readonly engineAddress?: string
+  /** `tcp://HOST:PORT` that vLLM's engines dial; null = there are none. */
+  readonly engineAddress: string | null
 }
 
 /** Lines of the start-up banner. */
@@ -30,7 +30,7 @@ export function bannerLines(config: Config, profile: ModelProfile, server: Liste
 const simulatorLine = "engine simulator: answers are simulated, no model computes them"
 
 /** Which engines come by themselves, and how the others are started. */
-function engineLines(config: Config, profile: ModelProfile, address?: string): string[] {
+function engineLines(config: Config, profile: ModelProfile, address: string | null): string[] {
   const { vllm } = config
   const here = vllm.command?.engines ?? 0
   const elsewhere = vllm.dataParallelSize - here
@@ -46,7 +46,7 @@ function engineLines(config: Config, profile: ModelProfile, address?: string): s
 }
 
 /** What an engine has to dial. Of a wildcard only the operator knows the name that engines see. */
-function dialedAddress(config: Config, address?: string): HandshakeAddress {
+function dialedAddress(config: Config, address: string | null): HandshakeAddress {
   const { vllm } = config
   const port = Number(/:(\d+)$/.exec(address ?? "")?.[1] ?? vllm.rpcPort)
   return { host: ["0.0.0.0", "::"].includes(vllm.address) ? "HOST" : vllm.address, port }

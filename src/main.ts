@@ -23,12 +23,11 @@ const signalStatus = { SIGINT: 130, SIGTERM: 143 } as const
 /** One of those signals. */
 export type StopSignal = keyof typeof signalStatus
 
-/** How a server is started; the real one is `startServer` of server.ts. `env` is for an engine that it starts. */
+/** How a server is started; the real one is `startServer` of server.ts. */
 export type StartServer = (
   config: Config,
   profile: ModelProfile,
   log: (line: string) => void,
-  env: Environment,
 ) => Promise<Result<RunningServer, { readonly kind: string; readonly message: string }>>
 
 /** What `main` needs from the process around it; tests give their own. */
@@ -79,7 +78,7 @@ export async function main(system: System): Promise<number> {
   for (const warning of invocation.warnings) system.error(`warning: ${warning}`)
   const profile = await findProfile(config, hub, system.error)
   if (!profile.ok) return refuse(system, profile.error)
-  const started = await system.startServer(config, profile.value, system.out, system.env)
+  const started = await system.startServer(config, profile.value, system.out)
   if (!started.ok) return refuse(system, started.error)
   server = started.value
   for (const line of bannerLines(config, profile.value, server)) system.out(line)

@@ -26,6 +26,8 @@ import type { Tokenizer } from "./tokenizer/tokenizer"
 export interface RunningServer {
   /** `http://HOST:PORT`, or `unix:PATH`. */
   readonly url: string
+  /** Where engines dial in; null for one of this process. */
+  readonly engineAddress: string | null
   /** Names of the parsers in use, for the banner. */
   readonly reasoningParser: string
   readonly toolCallParser: string
@@ -68,7 +70,7 @@ export async function startServer(
     log: (line) => log(printable(line)),
   })
   if (!opened.ok) return opened
-  const engine = opened.value
+  const { engine, address: engineAddress } = opened.value
   const listener = new Listener(config, engine)
   const room: AppRoom = {
     config,
@@ -111,6 +113,7 @@ export async function startServer(
   }
   return ok({
     url: listening.value,
+    engineAddress,
     reasoningParser: chatParser.value.reasoning,
     toolCallParser: chatParser.value.tools,
     drained: listener.drained,

@@ -11,7 +11,7 @@ import { err, ok } from "../src/result"
 class FakeSystem implements System {
   readonly lines: string[] = []
   readonly exits: number[] = []
-  readonly started: { config: Config; profile: ModelProfile; env: System["env"] }[] = []
+  readonly started: { config: Config; profile: ModelProfile }[] = []
   stops = 0
   time = 0
   /** Answers every start instead of a server. */
@@ -47,14 +47,14 @@ class FakeSystem implements System {
   now(): number {
     return this.time
   }
-  readonly startServer: System["startServer"] = async (config, profile, _log, env) => {
-    this.started.push({ config, profile, env })
+  readonly startServer: System["startServer"] = async (config, profile) => {
+    this.started.push({ config, profile })
     if (this.failure !== null) return err(this.failure)
     return ok({
       url: "http://127.0.0.1:4321",
       reasoningParser: "qwen3",
       toolCallParser: "hermes",
-      ...(config.vllm.rpcPort === 0 ? { engineAddress: "tcp://[::]:7777" } : {}),
+      engineAddress: `tcp://${config.vllm.address}:${config.vllm.rpcPort === 0 ? 7777 : config.vllm.rpcPort}`,
       drained: this.drain.promise,
       stop: () => void this.stops++,
     })
@@ -76,9 +76,8 @@ describe("serve", () => {
     const system = new FakeSystem(["serve", "--port", "0"])
     const status = main(system)
     await system.listening()
-    const { profile, config, env } = system.started[0]!
+    const { profile, config } = system.started[0]!
     expect(config.port).toBe(0)
-    expect(env).toBe(system.env)
     expect(system.lines).toEqual([
       `serving ${profile.name} (built-in profile), window ${profile.contextTokensMax} tokens`,
       "parsers: qwen3 for reasoning, hermes for tool calls",

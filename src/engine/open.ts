@@ -1,8 +1,8 @@
 import type { Config } from "../config"
 import type { Engine } from "../ir/engine"
 import { ok, type Result } from "../result"
+import type { Clock } from "./clock"
 import { Simulator } from "./simulator"
-import type { SimulatorClock } from "./simulator-clock"
 import { VllmEngine, type VllmPorts } from "./vllm/client"
 import { HostedEngine } from "./vllm/hosted-engine"
 
@@ -17,7 +17,7 @@ export interface EnginePorts {
   readonly contextTokensMax: number
   readonly isMixtureOfExperts: boolean
   log(line: string): void
-  readonly clock?: SimulatorClock
+  readonly clock?: Clock
 }
 
 /** An engine link whose sockets cannot be opened; `message` is one line for the operator. */
@@ -26,13 +26,23 @@ export interface EngineFailure {
   readonly message: string
 }
 
+/** An engine, and where its processes dial in. */
+export interface OpenEngine {
+  readonly engine: Engine
+  /** `tcp://HOST:PORT`; null for an engine of this process. */
+  readonly address: string | null
+}
+
 /** The engine that the configuration names. One that lives in another process may still have to come. */
-export function openEngine(config: Config, ports: EnginePorts): Result<Engine, EngineFailure> {
+export function openEngine(config: Config, ports: EnginePorts): Result<OpenEngine, EngineFailure> {
   const { queuedRequestsMax } = config.limits
   const { encode, decode, vocabSize, clock } = ports
   switch (config.engine) {
     case "simulator":
-      return ok(new Simulator(config.simulator, { encode, decode, vocabSize, queuedRequestsMax, clock }))
+      return ok({
+        engine: new Simulator(config.simulator, { encode, decode, vocabSize, queuedRequestsMax, clock }),
+        address: null,
+      })
     case "vllm": {
       const { command } = config.vllm
       const vllmPorts: VllmPorts = {
@@ -46,9 +56,9 @@ export function openEngine(config: Config, ports: EnginePorts): Result<Engine, E
         lost() {},
         now: () => performance.now(),
       }
-      return command === null
-        ? VllmEngine.open(config.vllm, vllmPorts)
-        : HostedEngine.open(config.vllm, command, vllmPorts)
+      const engine =
+        command === null ? VllmEngine.open(config.vllm, vllmPorts) : HostedEngine.open(config.vllm, command, vllmPorts)
+      return engine.ok ? ok({ engine: engine.value, address: engine.value.address }) : engine
     }
   }
 }

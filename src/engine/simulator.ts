@@ -17,7 +17,7 @@ import {
 } from "../ir/engine"
 import type { GenerateRequest } from "../ir/generate-request"
 import { err, ok, type Result } from "../result"
-import { type SimulatorClock, systemClock } from "./simulator-clock"
+import { type Clock, systemClock } from "./clock"
 import { type Alternatives, mix, ReusedRows, SimulatedLogprobs } from "./simulator-logprobs"
 import { encodeOrdinary, simulatedReply } from "./simulator-reply"
 import { readScript, type SimulatedFailure, type SimulatorScript } from "./simulator-script"
@@ -33,7 +33,7 @@ export interface SimulatorPorts {
   /** Requests that may wait; more are refused as retryable. Absent or null = no limit. */
   readonly queuedRequestsMax?: number | null
   /** The process's own clock unless a test brings one. */
-  readonly clock?: SimulatorClock
+  readonly clock?: Clock
 }
 
 /** What a script's failures look like. */
@@ -52,7 +52,7 @@ export class Simulator implements Engine {
   readonly name = "simulator"
   private readonly config: SimulatorConfig
   private readonly ports: SimulatorPorts
-  private readonly clock: SimulatorClock
+  private readonly clock: Clock
   private readonly logprobs: SimulatedLogprobs
   /** In the order they began; ended ones stay until the step is over. */
   private running: SimulatedSequence[] = []

@@ -1,7 +1,7 @@
-import type { SimulatorClock } from "../../src/engine/simulator-clock"
+import type { Clock } from "../../src/engine/clock"
 
 /** A clock that stands still until it is told to move; due timers run in the order of their times. */
-export class ManualClock implements SimulatorClock {
+export class ManualClock implements Clock {
   private time = 0
   private readonly timers: { at: number; run: () => void }[] = []
 

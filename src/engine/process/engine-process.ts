@@ -1,5 +1,5 @@
 import type { EngineRestart } from "../../config"
-import { type SimulatorClock, systemClock } from "../simulator-clock"
+import { type Clock, systemClock } from "../clock"
 import { LineReader } from "./line-reader"
 import { endGroup, GroupWatcher, killLeader, signalGroup } from "./process-group"
 import { type AfterExit, type EngineExit, RestartRow } from "./restart-row"
@@ -18,7 +18,7 @@ export interface EngineProcessOptions {
   readonly log: (line: string) => void
   /** Called once after each run that ended, but for one that `stop` ended. */
   readonly ended: (exit: EngineExit, after: AfterExit) => void
-  readonly clock?: SimulatorClock
+  readonly clock?: Clock
 }
 
 /** How long the end of a run waits for the last lines, should a process that left the group keep the pipes open. */
@@ -31,7 +31,7 @@ const lastLinesMs = 1_000
  */
 export class EngineProcess {
   private readonly options: EngineProcessOptions
-  private readonly clock: SimulatorClock
+  private readonly clock: Clock
   private readonly row: RestartRow
   private readonly over = Promise.withResolvers<void>()
   private watcher: GroupWatcher | null = null

@@ -1,5 +1,5 @@
-/** Time as the simulator sees it; tests pass one that they move by hand. */
-export interface SimulatorClock {
+/** Time as engines here see it; tests pass one that they move by hand. */
+export interface Clock {
   /** Milliseconds on a monotonic clock. */
   now(): number
   /** Calls `run` once, not before this returns; the answer cancels it. */
@@ -10,7 +10,7 @@ export interface SimulatorClock {
 const shortestWaitMs = 0.5
 
 /** The process's own monotonic clock. A wait of nothing lets sockets be read first (`setImmediate`). */
-export const systemClock: SimulatorClock = {
+export const systemClock: Clock = {
   now: () => performance.now(),
   after(delayMs, run) {
     if (delayMs < shortestWaitMs) {
