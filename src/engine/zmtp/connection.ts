@@ -1,6 +1,7 @@
 /** One connection: handshake, commands, messages, and its end. Both sides of ZMTP are alike, so listener and dialer share it. */
 import type { Socket } from "bun"
 import {
+  identityBytesMax,
   packCommand,
   packError,
   packReady,
@@ -11,27 +12,46 @@ import {
 } from "./command"
 import { greetingBytes, packGreeting, unpackGreeting } from "./greeting"
 import { Flag, MessageReader, type MessageSink } from "./message-reader"
-import type { SocketType, ZmtpHandler, ZmtpLimits, ZmtpPeer } from "./peer"
+import {
+  defaultZmtpLimits,
+  type SocketType,
+  type ZmtpHandler,
+  type ZmtpLimits,
+  type ZmtpOptions,
+  type ZmtpPeer,
+} from "./peer"
 import { frameWireBytes, SendQueue } from "./send-queue"
-import { semantics } from "./socket-type"
+import { type Semantics, semantics } from "./socket-type"
+
+const nothing = new Uint8Array(0)
 
 /** What the connections of one listener or dialer have in common. */
-export interface ConnectionOwner {
-  /** Where it listens or dials. */
+export class Endpoint {
   readonly address: string
   readonly socketType: SocketType
+  readonly semantics: Semantics
   readonly identity: Uint8Array
   readonly limits: ZmtpLimits
   readonly handler: ZmtpHandler
-  /** The connection is over; called once for each that was opened, before the handler's `closed`. */
-  left(connection: Connection): void
+  /** A connection is over; called once for each that was opened, before the handler's `closed`. */
+  readonly left: (connection: Connection) => void
+
+  constructor(options: ZmtpOptions, left: (connection: Connection) => void) {
+    this.address = options.address
+    this.socketType = options.socketType
+    this.semantics = semantics[options.socketType]
+    this.identity = options.identity ?? nothing
+    if (this.identity.length > identityBytesMax) throw new Error(`an identity of ${this.identity.length} bytes`)
+    this.limits = options.limits ?? defaultZmtpLimits
+    this.handler = options.handler
+    this.left = left
+  }
 }
 
 const State = { greeting: 0, handshake: 1, ready: 2, closed: 3 } as const
 
 /** As much is gathered in a turn of the event loop before it is written without waiting for the turn's end. */
 const flushBytes = 65_536
-const nothing = new Uint8Array(0)
 
 /** See `ZmtpPeer` for the part that the handler sees; the rest is for the socket's events. */
 export class Connection implements ZmtpPeer, MessageSink {
@@ -39,7 +59,7 @@ export class Connection implements ZmtpPeer, MessageSink {
   socketType = ""
   readonly remote: string
   readonly local: string
-  private readonly owner: ConnectionOwner
+  private readonly endpoint: Endpoint
   private readonly socket: Socket<Connection | undefined>
   private readonly queue: SendQueue
   private readonly reader: MessageReader
@@ -55,14 +75,14 @@ export class Connection implements ZmtpPeer, MessageSink {
   }
   private handshakeTimer: Timer | undefined
 
-  constructor(owner: ConnectionOwner, socket: Socket<Connection | undefined>) {
-    this.owner = owner
+  constructor(endpoint: Endpoint, socket: Socket<Connection | undefined>) {
+    this.endpoint = endpoint
     this.socket = socket
-    const isTcp = owner.address.startsWith("tcp:")
-    this.remote = isTcp ? endpoint(socket.remoteAddress, socket.remotePort) : owner.address
-    this.local = isTcp ? endpoint(socket.localAddress, socket.localPort) : owner.address
+    const isTcp = endpoint.address.startsWith("tcp:")
+    this.remote = isTcp ? hostAndPort(socket.remoteAddress, socket.remotePort) : endpoint.address
+    this.local = isTcp ? hostAndPort(socket.localAddress, socket.localPort) : endpoint.address
     this.queue = new SendQueue(socket)
-    this.reader = new MessageReader(owner.limits, this)
+    this.reader = new MessageReader(endpoint.limits, this)
   }
 
   get bufferedBytes(): number {
@@ -72,7 +92,7 @@ export class Connection implements ZmtpPeer, MessageSink {
   /** The socket is connected: greets the peer. */
   opened(): void {
     this.socket.setNoDelay(true)
-    const { handshakeMs } = this.owner.limits
+    const { handshakeMs } = this.endpoint.limits
     this.handshakeTimer = setTimeout(() => this.finish(`no handshake within ${handshakeMs} ms`), handshakeMs)
     this.queue.addRaw(packGreeting())
     this.queue.flush()
@@ -95,7 +115,7 @@ export class Connection implements ZmtpPeer, MessageSink {
     this.queue.flush()
     if (this.queue.blocked || this.state !== State.ready) return
     try {
-      this.owner.handler.drained?.(this)
+      this.endpoint.handler.drained?.(this)
     } catch (cause) {
       this.threw(cause)
     }
@@ -116,8 +136,8 @@ export class Connection implements ZmtpPeer, MessageSink {
     if (!this.queue.blocked) this.queue.flush()
     this.queue.clear()
     this.socket.end()
-    this.owner.left(this)
-    const { handler } = this.owner
+    this.endpoint.left(this)
+    const { handler } = this.endpoint
     if (!wasReady) {
       handler.fault?.(`${this.remote}: ${reason}`)
       return
@@ -130,7 +150,7 @@ export class Connection implements ZmtpPeer, MessageSink {
   }
 
   send(frames: readonly Uint8Array[]): boolean {
-    if (!semantics[this.owner.socketType].sends) throw new Error(`a ${this.owner.socketType} sends no messages`)
+    if (!this.endpoint.semantics.sends) throw new Error(`a ${this.endpoint.socketType} sends no messages`)
     if (frames.length === 0) throw new Error("a message has at least one frame")
     let bytes = 0
     for (let i = 0; i < frames.length; i++) bytes += frameWireBytes(frames[i]!.length)
@@ -165,12 +185,12 @@ export class Connection implements ZmtpPeer, MessageSink {
       this.malformed("a message before READY")
       return
     }
-    const { publishes, receives } = semantics[this.owner.socketType]
+    const { publishes, receives } = this.endpoint.semantics
     if (publishes && frames.length === 1 && frames[0]!.length > 0 && frames[0]![0]! <= 1) {
       // How subscriptions are written in ZMTP 3.0, and how an XSUB may write them in any version.
-      this.owner.handler.subscribed?.(this, frames[0]!.subarray(1), frames[0]![0] === 1)
+      this.endpoint.handler.subscribed?.(this, frames[0]!.subarray(1), frames[0]![0] === 1)
     } else if (receives) {
-      this.owner.handler.message(this, frames)
+      this.endpoint.handler.message(this, frames)
     }
   }
 
@@ -194,11 +214,11 @@ export class Connection implements ZmtpPeer, MessageSink {
       if (rest.length < 2 || rest.length > 2 + pingContextBytesMax) this.malformed(`a PING of ${rest.length} bytes`)
       else this.sendFrame(Flag.command, packCommand("PONG", rest.subarray(2)))
     } else if (name === "PONG") {
-      this.owner.handler.pong?.(this, rest)
+      this.endpoint.handler.pong?.(this, rest)
     } else if (name === "READY") {
       this.malformed("READY twice")
-    } else if ((name === "SUBSCRIBE" || name === "CANCEL") && semantics[this.owner.socketType].publishes) {
-      this.owner.handler.subscribed?.(this, rest, name === "SUBSCRIBE")
+    } else if ((name === "SUBSCRIBE" || name === "CANCEL") && this.endpoint.semantics.publishes) {
+      this.endpoint.handler.subscribed?.(this, rest, name === "SUBSCRIBE")
     }
     // Others are commands that we do not know; newer versions may have some.
   }
@@ -216,7 +236,7 @@ export class Connection implements ZmtpPeer, MessageSink {
     if (greeting.value !== null) {
       this.minorVersion = greeting.value
       this.state = State.handshake
-      const { socketType, identity } = this.owner
+      const { socketType, identity } = this.endpoint
       const hasIdentity = socketType === "ROUTER" || socketType === "DEALER"
       this.queue.add(Flag.command, packReady(socketType, hasIdentity ? identity : null))
       this.queue.flush()
@@ -231,15 +251,15 @@ export class Connection implements ZmtpPeer, MessageSink {
       return
     }
     const { socketType, identity } = ready.value
-    if (!semantics[this.owner.socketType].peers.includes(socketType)) {
-      this.refuse(`a ${this.owner.socketType} does not talk with a ${socketType}`)
+    if (!this.endpoint.semantics.peers.includes(socketType)) {
+      this.refuse(`a ${this.endpoint.socketType} does not talk with a ${socketType}`)
       return
     }
     clearTimeout(this.handshakeTimer)
     this.socketType = socketType
     this.identity = identity
     this.state = State.ready
-    this.owner.handler.ready(this)
+    this.endpoint.handler.ready(this)
   }
 
   /** Ends the handshake and tells the peer why. */
@@ -256,7 +276,7 @@ export class Connection implements ZmtpPeer, MessageSink {
   }
 
   private takes(bytes: number): boolean {
-    return this.state === State.ready && this.queue.bufferedBytes + bytes <= this.owner.limits.sendBufferBytesMax
+    return this.state === State.ready && this.queue.bufferedBytes + bytes <= this.endpoint.limits.sendBufferBytesMax
   }
 
   /** What is sent in one turn of the event loop leaves in one write, as long as it is not much. */
@@ -272,6 +292,6 @@ export class Connection implements ZmtpPeer, MessageSink {
 }
 
 /** `host:port`, with the host of IPv6 in brackets. */
-function endpoint(host: string, port: number): string {
+function hostAndPort(host: string, port: number): string {
   return `${host.includes(":") ? `[${host}]` : host}:${port}`
 }

@@ -4,60 +4,36 @@ import { lstatSync, unlinkSync } from "node:fs"
 import type { SocketHandler } from "bun"
 import { err, ok, type Result } from "../../result"
 import { formatAddress, parseAddress, type ZmtpAddress } from "./address"
-import { Connection, type ConnectionOwner } from "./connection"
-import {
-  defaultZmtpLimits,
-  type SocketType,
-  type ZmtpFailure,
-  type ZmtpHandler,
-  type ZmtpLimits,
-  type ZmtpListener,
-} from "./peer"
+import { Connection, Endpoint } from "./connection"
+import type { ZmtpFailure, ZmtpListener, ZmtpOptions } from "./peer"
 import { socketEvents, type ZmtpSocket } from "./socket-events"
-
-/** What `listenZmtp` is given. */
-export interface ZmtpListenOptions {
-  /** `tcp://host:port` (0 or `*` = any free port), `tcp://*:port`, `tcp://[::1]:port`, `ipc:///path`, `ipc://@abstract`. */
-  readonly address: string
-  readonly socketType: SocketType
-  /** ROUTER and DEALER: told to peers. Absent = empty. */
-  readonly identity?: Uint8Array
-  readonly limits?: ZmtpLimits
-  readonly handler: ZmtpHandler
-}
 
 /**
  * Listens; from then on the handler is called for each peer. A socket file that nobody answers on is replaced; one that
  * somebody answers on is a failure, as is a port that is taken.
  */
-export function listenZmtp(options: ZmtpListenOptions): Result<ZmtpListener, ZmtpFailure> {
+export function listenZmtp(options: ZmtpOptions): Result<ZmtpListener, ZmtpFailure> {
   const address = parseAddress(options.address, "listen")
   if (!address.ok) return address
   const listener = new Listener(options)
-  if (address.value.kind === "ipc") removeStaleFile(address.value.path)
   try {
+    if (address.value.kind === "ipc") removeStaleFile(address.value.path)
     listener.listen(address.value)
     return ok(listener)
   } catch (cause) {
-    const { code, message } = cause as { code?: string; message: string } // Bun throws an Error, most with a code.
+    const { code, message } = cause as { code?: string; message: string } // Bun and node:fs throw Errors, most with a code.
     return err({ kind: "zmtp_listen", message: `${options.address}: ${code === undefined ? message : code}` })
   }
 }
 
-class Listener implements ZmtpListener, ConnectionOwner {
+class Listener implements ZmtpListener {
   address = ""
-  readonly socketType: SocketType
-  readonly identity: Uint8Array
-  readonly limits: ZmtpLimits
-  readonly handler: ZmtpHandler
+  private readonly endpoint: Endpoint
   private readonly connections = new Set<Connection>()
   private socket: { stop(closeActiveConnections: boolean): void } | null = null
 
-  constructor(options: ZmtpListenOptions) {
-    this.socketType = options.socketType
-    this.identity = options.identity ?? new Uint8Array(0)
-    this.limits = options.limits ?? defaultZmtpLimits
-    this.handler = options.handler
+  constructor(options: ZmtpOptions) {
+    this.endpoint = new Endpoint(options, (connection) => this.connections.delete(connection))
   }
 
   /** Throws what Bun throws. */
@@ -73,10 +49,6 @@ class Listener implements ZmtpListener, ConnectionOwner {
     }
   }
 
-  left(connection: Connection): void {
-    this.connections.delete(connection)
-  }
-
   close(): void {
     const { socket } = this
     if (socket === null) return
@@ -86,10 +58,11 @@ class Listener implements ZmtpListener, ConnectionOwner {
   }
 
   private accept(socket: ZmtpSocket): Connection | undefined {
-    const connection = new Connection(this, socket)
+    const connection = new Connection(this.endpoint, socket)
+    const { limits, handler } = this.endpoint
     if (this.socket === null) return undefined
-    if (this.connections.size >= this.limits.peersMax) {
-      this.handler.fault?.(`${connection.remote}: there are ${this.connections.size} peers already`)
+    if (this.connections.size >= limits.peersMax) {
+      handler.fault?.(`${connection.remote}: there are ${this.connections.size} peers already`)
       return undefined
     }
     this.connections.add(connection)

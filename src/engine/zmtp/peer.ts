@@ -60,8 +60,8 @@ export interface ZmtpPeer {
 
 /**
  * What happens to the peers of one listener or dialer. All calls are made from the event loop, never from within
- * `send`; only `closed` may also come from within a `close`. A call that throws costs the peer its connection, with
- * the exception as the reason.
+ * `send`; only `closed` and `fault` may also come from within a `close`. A call that throws costs the peer its
+ * connection, with the exception as the reason; `fault` must not throw.
  */
 export interface ZmtpHandler {
   ready(peer: ZmtpPeer): void
@@ -86,6 +86,20 @@ export interface ZmtpHandler {
 export interface ZmtpFailure {
   readonly kind: "zmtp_address" | "zmtp_listen"
   readonly message: string
+}
+
+/** What a listener and a dialer are given. */
+export interface ZmtpOptions {
+  /**
+   * To listen: `tcp://host:port` (port 0 or `*` = any that is free), `tcp://*:port`, `tcp://[::1]:port`, `ipc:///path`,
+   * `ipc://@abstract`. To dial: the same, with a host and a port; nobody needs to listen there yet.
+   */
+  readonly address: string
+  readonly socketType: SocketType
+  /** ROUTER and DEALER: told to peers, at most 255 bytes. Absent = empty. */
+  readonly identity?: Uint8Array
+  readonly limits?: ZmtpLimits
+  readonly handler: ZmtpHandler
 }
 
 /** Something that listens (`listener.ts`). */

@@ -1,7 +1,8 @@
 /** Which socket types may talk, and in which direction. Source: RFC 37, "socket semantics". */
 import type { SocketType } from "./peer"
 
-interface Semantics {
+/** What a socket type does. */
+export interface Semantics {
   /** The types that a peer may have. */
   readonly peers: readonly string[]
   /** Whether messages may be sent to peers; SUB only sends subscriptions. */

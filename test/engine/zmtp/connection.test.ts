@@ -393,6 +393,22 @@ describe("a ready connection", () => {
     expect(handler.events[1]).toStartWith("closed: the ")
   })
 
+  for (const how of ["shutdown", "close", "reset"] as const) {
+    test(`ends at once when a peer that does not read says ${how} while much waits for it`, async () => {
+      const { address, handler } = listen("PUSH")
+      const other = await rawReady(address, "PULL")
+      const peer = await handler.peer()
+      await other.bytes(handshakeBytes("PUSH").length)
+      other.pause()
+      const frame = new Uint8Array(1_000_000)
+      while (peer.bufferedBytes < 10_000_000) peer.send([frame, text("and a small one")])
+      other[how]()
+      await handler.until(() => handler.events.length === 2)
+      expect(handler.events[1]).toStartWith("closed: the ")
+      expect([peer.bufferedBytes, peer.send([frame])]).toEqual([0, false])
+    })
+  }
+
   test("is closed once by close(), and sends nothing any more", async () => {
     const { address, handler } = listen("ROUTER")
     const other = await rawReady(address, "DEALER")
@@ -467,6 +483,7 @@ describe("a ready connection", () => {
     await rawReady(router.address, "DEALER")
     const dealer = await router.handler.peer()
     expect(() => dealer.send([])).toThrow("at least one frame")
+    expect(() => listen("ROUTER", { identity: new Uint8Array(256) })).toThrow("an identity of 256 bytes")
   })
 
   test("an exception of the handler costs the peer its connection and nobody else", async () => {
@@ -684,10 +701,23 @@ describe("a dialer", () => {
     const waiting = dial("DEALER", `ipc://${socketPath()}`)
     await waiting.handler.until(() => waiting.handler.faults.length === 1)
     waiting.dialer.close()
+    const dialing = dial("DEALER", address)
+    await Promise.resolve() // it dials now
+    dialing.dialer.close()
     dial("DEALER", address)
     await handler.peer()
     expect(handler.events.filter((event) => event.startsWith("ready"))).toEqual(["ready DEALER"])
     expect(waiting.handler.faults.length).toBe(1)
+  })
+
+  test("tells of each dial that fails, never before it is returned", async () => {
+    const { handler } = dial("DEALER", "tcp://no-such-host.invalid:1")
+    const { handler: refused } = dial("DEALER", `ipc://${socketPath()}`)
+    expect([handler.events, refused.events]).toEqual([[], []])
+    await handler.until(() => handler.faults.length === 1)
+    await refused.until(() => refused.faults.length === 3)
+    expect(handler.faults[0]).toBe("tcp://no-such-host.invalid:1: ENOTFOUND")
+    expect(refused.events).toEqual(Array(3).fill("fault: ENOENT"))
   })
 
   test("fails at an address that says not where to", () => {
