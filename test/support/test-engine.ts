@@ -43,9 +43,10 @@ const abortFinish = 2
 
 /** One connection that is dialled again when it is lost; what is sent meanwhile waits, as with libzmq. */
 class Line {
-  peer: ZmtpPeer | null = null
+  private peer: ZmtpPeer | null = null
   private readonly dialer: ZmtpDialer
   private readonly unsent: (readonly Uint8Array[])[] = []
+  private ends = false
 
   constructor(address: string, socketType: SocketType, identity: Uint8Array, handler: Partial<ZmtpHandler>) {
     const dialing = connectZmtp({
@@ -58,6 +59,7 @@ class Line {
           this.peer = peer
           handler.ready?.(peer)
           for (const frames of this.unsent.splice(0)) peer.send(frames)
+          if (this.ends) this.close()
         },
         message: (peer, frames) => handler.message?.(peer, frames),
         closed: (peer, reason) => {
@@ -70,6 +72,10 @@ class Line {
     this.dialer = dialing.value
   }
 
+  get isOpen(): boolean {
+    return this.peer !== null
+  }
+
   send(...frames: Uint8Array[]): void {
     if (this.peer === null) this.unsent.push(frames)
     else this.peer.send(frames)
@@ -78,6 +84,12 @@ class Line {
   /** Loses the connection; it comes back by itself. */
   blink(): void {
     this.peer?.close()
+  }
+
+  /** Closes as soon as everything is sent. */
+  end(): void {
+    this.ends = true
+    if (this.peer !== null) this.close()
   }
 
   /** Loses the connection for good. */
@@ -151,6 +163,11 @@ export class TestEngine {
     return new Promise((resolve) => this.waiting.push({ holds, resolve }))
   }
 
+  /** Whether both data connections are open, as far as it knows. */
+  get isConnected(): boolean {
+    return this.input?.isOpen === true && this.output?.isOpen === true
+  }
+
   /** The registration on the input connection. */
   register(): void {
     const { facts, version, maxModelLen } = this.options
@@ -160,15 +177,17 @@ export class TestEngine {
 
   /** Dials the address for outputs. */
   openOutput(): void {
-    this.output ??= new Line(this.init.addresses.outputs[0], "PUSH", new Uint8Array(0), { closed: () => this.left() })
+    this.output ??= new Line(this.init.addresses.outputs[0], "PUSH", new Uint8Array(0), {
+      ready: () => this.look(),
+      closed: () => this.left(),
+    })
   }
 
   /** READY, behind which the handshake connection is closed. */
   sayReady(): void {
-    const { handshake } = this
-    handshake?.send(pack({ status: "READY", local: false, headless: true }))
+    this.handshake?.send(pack({ status: "READY", local: false, headless: true }))
+    this.handshake?.end()
     this.handshake = null
-    setTimeout(() => handshake?.close(), 5)
   }
 
   /** One step: every running request gets a token. */
@@ -197,6 +216,11 @@ export class TestEngine {
   /** Any frames on the output connection. */
   say(...frames: Uint8Array[]): void {
     this.output?.send(...frames)
+  }
+
+  /** Any frames on the input connection. */
+  sendInput(...frames: Uint8Array[]): void {
+    this.input?.send(...frames)
   }
 
   /** To the coordinator: the end or the start of a wave. */
@@ -231,9 +255,7 @@ export class TestEngine {
   /** An exception in its loop: says so, and ends. */
   die(): void {
     this.say(engineDead)
-    this.closed = true
-    // What was said must leave first.
-    setTimeout(() => this.vanish(), 5)
+    this.vanish()
   }
 
   /** SIGKILL: all connections close without a word. */
@@ -254,7 +276,7 @@ export class TestEngine {
       ids,
     )
     this.running.clear()
-    setTimeout(() => this.vanish(), 5)
+    this.vanish()
   }
 
   /** The network fails for a moment: these connections close, and are dialled again without another HELLO. */
@@ -267,6 +289,7 @@ export class TestEngine {
     const { holds } = this.options
     const { inputs, coordinator_input, coordinator_output } = this.init.addresses
     this.input = new Line(inputs[0], "DEALER", this.identity, {
+      ready: () => this.look(),
       message: (_, frames) => this.came(frames.map((frame) => frame.slice())),
       closed: () => this.left(),
     })

@@ -62,8 +62,8 @@ export class EngineLink {
   readonly rank: number
   state: EngineLinkState = "starting"
   facts: EngineFacts = unknownFacts
-  /** Where its outputs come in; its own, so that a connection tells which engine it belongs to. */
-  readonly outputs: ZmtpListener
+  /** Where it opens its connections; its own, so that one that it left behind never meets those of its successor. */
+  readonly listeners: { readonly inputs: ZmtpListener; readonly outputs: ZmtpListener }
   /** Handshake connection until READY; then the engine closes it. */
   greeting: ZmtpPeer | null
   input: ZmtpPeer | null = null
@@ -90,10 +90,10 @@ export class EngineLink {
   private readonly calls = new UtilityCalls()
   private readonly control = new ControlEncoder()
 
-  constructor(rank: number, outputs: ZmtpListener, greeting: ZmtpPeer | null, counters: EngineCounters) {
+  constructor(rank: number, listeners: EngineLink["listeners"], greeting: ZmtpPeer | null, counters: EngineCounters) {
     this.rank = rank
     this.counters = counters
-    this.outputs = outputs
+    this.listeners = listeners
     this.greeting = greeting
   }
 
@@ -225,7 +225,8 @@ export class EngineLink {
   close(reason: string): void {
     this.state = "gone"
     this.disconnect(reason)
-    this.outputs.close()
+    this.listeners.inputs.close()
+    this.listeners.outputs.close()
   }
 
   private send(frames: readonly Uint8Array[]): boolean {

@@ -55,7 +55,6 @@ export class EnginePool {
   private readonly ports: EnginePoolPorts
   private readonly control = new ControlEncoder()
   private door: ZmtpListener | null = null
-  private input: ZmtpListener | null = null
   private coordination: Coordinator | null = null
   /** Engines that said HELLO while another one holds their rank, which is asked whether it lives. */
   private readonly atDoor = new Set<ZmtpPeer>()
@@ -101,7 +100,6 @@ export class EnginePool {
     clearInterval(this.heartbeat)
     for (const link of this.slots) link?.close(reason)
     this.door?.close()
-    this.input?.close()
     this.coordination?.close()
   }
 
@@ -129,18 +127,6 @@ export class EnginePool {
     if (!door.ok) return door.error.message
     this.door = door.value
     if (config.rpcPort === 0) ports.log(`engines dial ${door.value.address}`)
-    const input = listenZmtp({
-      address: tcpAddress(config.address, 0),
-      socketType: "ROUTER",
-      handler: {
-        ready: (peer) => this.inputOpened(peer),
-        message: (peer, frames) => this.register(peer, frames),
-        closed: (peer, reason) => this.inputClosed(peer, reason),
-        pong: (peer) => this.lives.came(peer),
-      },
-    })
-    if (!input.ok) return input.error.message
-    this.input = input.value
     if (!needsCoordinator(config, ports.isMixtureOfExperts)) return null
     const coordinator = Coordinator.open({
       engines,
@@ -158,18 +144,25 @@ export class EnginePool {
   /** A second HELLO of a rank counts only when the first engine is gone or does not answer. */
   private hello(rank: number, peer: ZmtpPeer): void {
     const incumbent = this.slots[rank] ?? null
-    const connection = incumbent === null || incumbent.state === "silent" ? null : incumbent.connection
-    if (connection === null) {
+    if (incumbent === null || incumbent.state === "silent" || incumbent.state === "gone") {
       this.welcome(rank, peer)
       return
     }
-    if (incumbent?.greeting === peer) return // it said so already
+    const { connection } = incumbent
+    if (incumbent.greeting === peer) return // it said so already
     this.atDoor.add(peer)
-    void this.lives.ask(connection, incumbentMs).then((lives) => {
-      // Meanwhile it may have left, or the first one may have gone or been replaced.
+    // Behind READY an engine may have no connection for a moment: the others are still being opened.
+    const sign =
+      connection === null
+        ? Bun.sleep(incumbentMs).then(() => incumbent.connection !== null)
+        : this.lives.ask(connection, incumbentMs)
+    void sign.then((lives) => {
+      // Meanwhile it may have left, and the first one may have gone, been replaced, or closed the connection that was
+      // asked, as it does with the one of the handshake.
       if (this.closed || !this.atDoor.delete(peer)) return
-      if (this.slots[rank] !== incumbent) this.hello(rank, peer)
-      else if (lives && incumbent?.state !== "gone") {
+      const isOther = this.slots[rank] !== incumbent || (!lives && incumbent.connection !== connection)
+      if (isOther) this.hello(rank, peer)
+      else if (lives) {
         this.ports.log(`a second engine ${rank} came while the first one lives: it was sent away`)
         peer.close()
       } else this.welcome(rank, peer)
@@ -183,26 +176,38 @@ export class EnginePool {
       this.lose(old, replaced)
       old.close(replaced)
     }
-    const outputs = listenZmtp({
-      address: tcpAddress(this.config.address, 0),
-      socketType: "PULL",
+    const address = tcpAddress(this.config.address, 0)
+    const inputs = listenZmtp({
+      address,
+      socketType: "ROUTER",
       handler: {
-        ready: (from) => this.outputOpened(link, from),
-        message: (_from, frames) => this.ports.message(link, frames),
-        closed: (from, reason) => {
-          if (link.output !== from) return
-          link.output = null
-          this.lose(link, `its output connection closed (${reason})`)
-        },
+        ready: (from) => this.inputOpened(link, from),
+        message: (from, frames) => this.register(link, from, frames),
+        closed: (from, reason) => this.dataClosed(link, from, reason),
         pong: (from) => this.lives.came(from),
       },
     })
-    if (!outputs.ok) {
-      this.ports.log(`engine ${rank} cannot be served: ${outputs.error.message}`)
+    const outputs = listenZmtp({
+      address,
+      socketType: "PULL",
+      handler: {
+        ready: (from) => this.outputOpened(link, from),
+        message: (from, frames) => {
+          if (link.output === from) this.ports.message(link, frames)
+        },
+        closed: (from, reason) => this.dataClosed(link, from, reason),
+        pong: (from) => this.lives.came(from),
+      },
+    })
+    if (!inputs.ok || !outputs.ok) {
+      const failure = inputs.ok ? outputs : inputs
+      for (const each of [inputs, outputs]) if (each.ok) each.value.close()
+      this.ports.log(`engine ${rank} cannot be served: ${failure.ok ? "" : failure.error.message}`)
       peer.close()
       return
     }
-    const link: EngineLink = new EngineLink(rank, outputs.value, peer, old?.counters ?? newCounters())
+    const listeners = { inputs: inputs.value, outputs: outputs.value }
+    const link: EngineLink = new EngineLink(rank, listeners, peer, old?.counters ?? newCounters())
     this.slots[rank] = link
     this.ports.log(`${link.label} connected and starts`)
     this.uninitialized.add(link)
@@ -225,14 +230,14 @@ export class EnginePool {
   private sendInit(link: EngineLink, parallelConfig: { readonly [key: string]: Json }): void {
     this.uninitialized.delete(link)
     const { greeting } = link
-    if (greeting === null || this.input === null) return
+    if (greeting === null) return
     const host = isWildcard(this.config.address) ? hostOf(greeting.local) : this.config.address
     const advertised = (address: string): string => tcpAddress(host, portOf(address))
     const coordinator = this.coordination?.addresses ?? null
     const body = this.control.init(
       {
-        inputs: [advertised(this.input.address)],
-        outputs: [advertised(link.outputs.address)],
+        inputs: [advertised(link.listeners.inputs.address)],
+        outputs: [advertised(link.listeners.outputs.address)],
         coordinatorInput: coordinator === null ? null : advertised(coordinator.input),
         coordinatorOutput: coordinator === null ? null : advertised(coordinator.output),
         frontendStatsPublish: null,
@@ -250,20 +255,22 @@ export class EnginePool {
     this.verify(link)
   }
 
-  /** The engine closes its handshake connection after READY; before, it has failed to start. */
+  /**
+   * The engine closes its handshake connection after READY; before, it has failed to start. If it had dialled us already,
+   * those connections tell: while they are open the process lives, and has only lost this one.
+   */
   private leftDoor(rank: number, peer: ZmtpPeer): void {
     this.atDoor.delete(peer)
+    this.lives.closed(peer)
     const link = this.slots[rank] ?? null
     if (link === null || link.greeting !== peer) return
     link.greeting = null
-    if (!link.saidReady) this.lose(link, "it left while it was starting")
+    if (!link.saidReady && link.connection === null) this.lose(link, "it left while it was starting")
   }
 
-  private inputOpened(peer: ZmtpPeer): void {
-    const rank = rankOf(peer.identity, this.slots.length)
-    const link = this.slots[rank] ?? null
-    if (link === null) {
-      this.ports.log("an input connection of an engine that never said HELLO was closed")
+  private inputOpened(link: EngineLink, peer: ZmtpPeer): void {
+    if (rankOf(peer.identity, this.slots.length) !== link.rank) {
+      this.ports.log(`an input connection of somebody else than ${link.label} was closed`)
       peer.close()
       return
     }
@@ -275,9 +282,8 @@ export class EnginePool {
     this.verify(link)
   }
 
-  private register(peer: ZmtpPeer, frames: readonly Uint8Array[]): void {
-    const link = this.linkOfInput(peer)
-    if (link === null) return
+  private register(link: EngineLink, peer: ZmtpPeer, frames: readonly Uint8Array[]): void {
+    if (link.input !== peer) return
     const read = readEngineFacts(frames[0] ?? new Uint8Array(0))
     if (!read.ok) {
       this.lose(link, `its registration cannot be read: ${read.error.message}`)
@@ -293,11 +299,12 @@ export class EnginePool {
     this.verify(link)
   }
 
-  private inputClosed(peer: ZmtpPeer, reason: string): void {
-    const link = this.linkOfInput(peer)
-    if (link === null) return
-    link.input = null
-    this.lose(link, `its input connection closed (${reason})`)
+  private dataClosed(link: EngineLink, peer: ZmtpPeer, reason: string): void {
+    this.lives.closed(peer)
+    if (peer !== link.input && peer !== link.output) return
+    const name = peer === link.input ? "input" : "output"
+    link[name] = null
+    this.lose(link, `its ${name} connection closed (${reason})`)
   }
 
   private outputOpened(link: EngineLink, peer: ZmtpPeer): void {
@@ -327,11 +334,6 @@ export class EnginePool {
       if (link.state === "gone") connection.close()
       else this.lose(link, `no sign of life for ${withinMs / 1_000} s`)
     })
-  }
-
-  private linkOfInput(peer: ZmtpPeer): EngineLink | null {
-    const link = this.slots[rankOf(peer.identity, this.slots.length)] ?? null
-    return link?.input === peer ? link : null
   }
 
   /**

@@ -35,6 +35,11 @@ export class LifeSigns {
     this.settle(peer, true)
   }
 
+  /** The connection closed: it will not answer any more. */
+  closed(peer: ZmtpPeer): void {
+    this.settle(peer, false)
+  }
+
   private settle(peer: ZmtpPeer, lives: boolean): void {
     const resolve = this.waiting.get(peer)
     this.waiting.delete(peer)
