@@ -3,16 +3,19 @@
  *
  *     npm run bench                     all rows, three repeats
  *     npm run bench -- --repeats 5 --connections 64 --api responses --step-ms 10
+ *     npm run bench -- --engine mock    the engine in a process of its own, over the engine link
+ *     npm run bench -- --engine mock --vllm-rs PATH    vLLM's Rust front end in turns with ours
  *     npm run bench -- --check          a small run of each row, as a test
  *
- * The server is a child process; the load comes from another one (bench/support/load.ts). Processor time is the server's own,
+ * The server is a child process, and so is the mock engine (`--mock-engine PATH`); the load comes from another one (bench/support/load.ts). Processor time is the server's own,
  * from /proc, so the columns that need it are empty elsewhere than on Linux. Every answer is checked in the run.
  */
 import { readFileSync } from "node:fs"
 import { cpus } from "node:os"
 import { join } from "node:path"
 import { type Server, startServerUnder } from "../test/support/server-process"
-import type { Load, Plan } from "./support/load"
+import { benchModel, type Load, type Plan } from "./support/load"
+import { mockServers } from "./support/mock-servers"
 import { optionsOf } from "./support/options"
 
 const options = optionsOf(Bun.argv.slice(2))
@@ -44,24 +47,53 @@ const prose =
 
 async function main(): Promise<void> {
   printConditions()
-  const flags = ["--sim-step-ms", String(options.stepMs), "--sim-prefill-ms", "0", "--sim-max-num-seqs", "256"]
-  const server = await startServerUnder(serverPrefix, flags)
-  await runRows(server).finally(() => server.end())
+  const servers: Competitor[] = []
+  try {
+    if (options.mockEngine === null)
+      servers.push({ name: "sluice", ...(await simulated()), scriptField: "sim_token_ids" })
+    else {
+      const start = await mockServers(serverPrefix, loadPrefix, options.mockEngine, options.stepMs)
+      servers.push({ name: "sluice", ...(await start.sluice()), scriptField: "mock_tokens" })
+      if (options.vllmRs !== null) {
+        servers.push({ name: "vllm-rs", ...(await start.vllmRs(options.vllmRs)), scriptField: "mock_tokens" })
+      }
+    }
+    await runRows(servers)
+  } finally {
+    for (const server of servers) await server.end()
+  }
 }
 
-async function runRows(server: Server): Promise<void> {
-  const script = await scriptOf(server, options.tokens - 1)
-  await measure(server, { api: "chat", stream: true, connections: 8 }, script, 32) // warm code, warm caches
+/** A server in the run, and the field by which its engine takes a script. */
+interface Competitor extends Server {
+  readonly name: string
+  readonly scriptField: string
+}
+
+function simulated(): Promise<Server> {
+  const pace = ["--sim-step-ms", String(options.stepMs), "--sim-prefill-ms", "0", "--sim-max-num-seqs", "256"]
+  return startServerUnder(serverPrefix, ["--served-model-name", benchModel, ...pace])
+}
+
+async function runRows(servers: readonly Competitor[]): Promise<void> {
+  const [ours] = servers
+  const script = await scriptOf(ours!, options.tokens - 1)
+  for (const server of servers) {
+    // Warm code, warm caches.
+    await measure(server, { api: "chat", stream: true, connections: 8 }, script, 32)
+  }
   printHead()
   for (const connections of options.connections) {
     for (const stream of [true, false]) {
       for (const api of options.apis) {
         const row: Row = { api, stream, connections }
-        const runs: Measured[] = []
+        const runs = new Map<Competitor, Measured[]>(servers.map((server) => [server, []]))
         for (let repeat = 0; repeat < options.repeats; repeat++) {
-          runs.push(await measure(server, row, script, Math.max(options.requests, connections)))
+          for (const server of servers) {
+            runs.get(server)!.push(await measure(server, row, script, Math.max(options.requests, connections)))
+          }
         }
-        printRow(row, runs)
+        for (const [server, measured] of runs) printRow(server.name, row, measured)
       }
     }
   }
@@ -89,9 +121,10 @@ async function scriptOf(server: Server, count: number): Promise<Script> {
   return { tokenIds, text: prompt }
 }
 
-async function measure(server: Server, row: Row, script: Script, requests: number): Promise<Measured> {
+async function measure(server: Competitor, row: Row, script: Script, requests: number): Promise<Measured> {
   const plan: Plan = {
     origin: server.origin,
+    scriptField: server.scriptField,
     ...row,
     requests,
     tokensPerRequest: script.tokenIds.length + 1,
@@ -130,6 +163,7 @@ function printConditions(): void {
 }
 
 const columns = [
+  { title: "server", width: 7 },
   { title: "api", width: 9 },
   { title: "mode", width: 6 },
   { title: "conns", width: 5 },
@@ -145,7 +179,7 @@ function printHead(): void {
   console.log(columns.map(({ title, width }) => title.padStart(width)).join("  "))
 }
 
-function printRow(row: Row, runs: readonly Measured[]): void {
+function printRow(name: string, row: Row, runs: readonly Measured[]): void {
   const of = (value: (run: Measured) => number, digits: number): string => {
     const sorted = runs.map(value).sort((a, b) => a - b)
     const show = (at: number) => sorted[at]!.toFixed(digits)
@@ -153,6 +187,7 @@ function printRow(row: Row, runs: readonly Measured[]): void {
     return sorted.length === 1 ? median : `${median} (${show(0)}–${show(sorted.length - 1)})`
   }
   const cells = [
+    name,
     row.api,
     row.stream ? "stream" : "plain",
     String(row.connections),

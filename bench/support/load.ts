@@ -10,6 +10,8 @@ import { checkChatAnswer, checkChatStream, checkResponsesAnswer, checkResponsesS
 /** What to send and what to expect. */
 export interface Plan {
   readonly origin: string
+  /** `sim_token_ids` for our simulator, `mock_tokens` for the engine that stands in for vLLM's. */
+  readonly scriptField: string
   readonly api: "chat" | "responses"
   readonly stream: boolean
   readonly connections: number
@@ -34,6 +36,9 @@ export interface Load {
   /** The generator's own processor time, to see whether it was the limit. */
   readonly cpuMs: number
 }
+
+/** The name under which every server of a run serves its model. */
+export const benchModel = "bench"
 
 /** Events before the first token's own: the role chunk; created, in_progress, item added, part added. */
 const eventsBeforeText = { chat: 1, responses: 4 } as const
@@ -103,7 +108,8 @@ function requestBytes(plan: Plan): Uint8Array {
   const common = {
     stream: plan.stream,
     temperature: 0,
-    vllm_xargs: { sim_token_ids: plan.scriptTokenIds },
+    model: benchModel,
+    vllm_xargs: { [plan.scriptField]: plan.scriptTokenIds },
   }
   const question = "Say what you have to say."
   const [path, body] =

