@@ -72,7 +72,7 @@ const windowBytesMax = 24 * 1024 * 1024
  * Text is taken in windows of this size, so that it stays in the processor's cache and memory does not grow with it.
  * A third of it in UTF-16 units at a time: `encodeInto` is 30 times slower where the units might not fit.
  */
-const windowBytesUsual = 96 * 1024
+const windowBytesUsual = 384 * 1024
 /** Ids below 2^20: more would not fit the entries of the caches and of the pair table. */
 const tokensMaxEver = 1 << 20
 /** Memory that a long piece may leave behind; beyond it the instance is made anew, since linear memory never shrinks. */

@@ -3,6 +3,7 @@
  * merges in it. Anything out of the ordinary gives null; then the file goes through JSON.parse.
  */
 import { Vocabulary } from "./vocabulary"
+import { wasmModule } from "./wasm-module"
 
 /** A tokenizer.json whose `model.vocab` and `model.merges` were read apart. */
 export interface ScannedFile {
@@ -22,15 +23,24 @@ const braceClose = 0x7d
 const bracketOpen = 0x5b
 const bracketClose = 0x5d
 
-const simpleEscapes: { readonly [code: number]: number } = {
-  34: 34,
-  92: 92,
-  47: 47,
-  98: 8,
-  102: 12,
-  110: 10,
-  114: 13,
-  116: 9,
+/** What wasm/assembly/vocabulary-file.ts gives for an offset when it finds something out of the ordinary. */
+const oddOffset = 0xffff_ffff
+
+/** The WebAssembly side (wasm/assembly/vocabulary-file.ts). Offsets are bytes of the file. */
+interface Exports {
+  readonly memory: WebAssembly.Memory
+  layFile(bytes: number): number
+  readVocabulary(offset: number): number
+  readMerges(offset: number): number
+  spelledAddress(): number
+  spelledBytes(): number
+  spelledStartsAddress(): number
+  spelledLengthsAddress(): number
+  spelledHashesAddress(): number
+  spelledCount(): number
+  spelledIdEnd(): number
+  readMergesAddress(): number
+  readMergesCount(): number
 }
 
 class Odd extends Error {}
@@ -47,21 +57,20 @@ export function scanTokenizerJson(bytes: Uint8Array): ScannedFile | null {
 
 class Scanner {
   private readonly bytes: Uint8Array
+  private readonly wasm: Exports
   private at = 0
-  /** The string read last: `[start, end)` of `source`, which is the file, or `unescaped` when it had escapes. */
-  private source: Uint8Array
-  private start = 0
-  private end = 0
-  private unescaped = new Uint8Array(256)
-  private readonly vocabulary = new Vocabulary()
   /** Byte ranges of the file that were read here. */
   private vocabSpan: [number, number] | null = null
   private mergesSpan: [number, number] | null = null
-  private merges: Uint32Array | null = null
+  private hasMerges = false
 
   constructor(bytes: Uint8Array) {
     this.bytes = bytes
-    this.source = bytes
+    // The imports are none, and the exports are what wasm/assembly/core.ts says.
+    this.wasm = new WebAssembly.Instance(wasmModule()).exports as unknown as Exports
+    const address = this.wasm.layFile(bytes.length)
+    if (address === 0) throw new Odd()
+    new Uint8Array(this.wasm.memory.buffer, address, bytes.length).set(bytes)
   }
 
   file(): ScannedFile {
@@ -71,13 +80,32 @@ class Scanner {
     })
     const { vocabSpan, mergesSpan } = this
     if (vocabSpan === null || mergesSpan === null) throw new Odd()
-    if (this.merges === null) {
+    if (!this.hasMerges) {
       // They stood before the vocabulary, which has to be read first.
       this.at = mergesSpan[0]
-      this.merges = this.readMerges()
+      this.readMerges()
       if (this.at !== mergesSpan[1]) throw new Odd()
     }
-    return { json: this.rest(vocabSpan, mergesSpan), vocabulary: this.vocabulary, merges: this.merges }
+    return { json: this.rest(vocabSpan, mergesSpan), vocabulary: this.vocabulary(), merges: this.merges() }
+  }
+
+  /** Copies, so that the instance and the file in it can go. */
+  private vocabulary(): Vocabulary {
+    const { wasm } = this
+    const { buffer } = wasm.memory
+    const idEnd = wasm.spelledIdEnd()
+    const bytes = new Uint8Array(buffer, wasm.spelledAddress(), wasm.spelledBytes()).slice()
+    const starts = new Uint32Array(buffer, wasm.spelledStartsAddress(), idEnd).slice()
+    const lengths = new Int32Array(buffer, wasm.spelledLengthsAddress(), idEnd).slice()
+    const hashes = new Uint32Array(buffer, wasm.spelledHashesAddress(), idEnd).slice()
+    // One more than the length, so that 0 is no token.
+    for (let id = 0; id < idEnd; id++) lengths[id]! -= 1
+    return Vocabulary.of(bytes, starts, lengths, hashes)
+  }
+
+  private merges(): Uint32Array {
+    const { wasm } = this
+    return new Uint32Array(wasm.memory.buffer, wasm.readMergesAddress(), 2 * wasm.readMergesCount()).slice()
   }
 
   private rest(vocabSpan: [number, number], mergesSpan: [number, number]): unknown {
@@ -95,15 +123,14 @@ class Scanner {
   private model(): void {
     this.eachKey((key) => {
       const start = this.at
-      const opens = this.peek()
       if (key === "vocab") {
-        if (opens !== braceOpen || this.vocabSpan !== null) throw new Odd()
-        this.readVocabulary()
+        if (this.vocabSpan !== null) throw new Odd()
+        this.at = this.behind(this.wasm.readVocabulary(start))
         this.vocabSpan = [start, this.at]
       } else if (key === "merges") {
-        if (opens !== bracketOpen || this.mergesSpan !== null) throw new Odd()
+        if (this.mergesSpan !== null) throw new Odd()
         if (this.vocabSpan === null) this.skipValue()
-        else this.merges = this.readMerges()
+        else this.readMerges()
         this.mergesSpan = [start, this.at]
       } else {
         this.skipValue()
@@ -111,155 +138,26 @@ class Scanner {
     })
   }
 
-  private readVocabulary(): void {
-    this.expect(braceOpen)
-    if (this.peek() === braceClose) throw new Odd()
-    for (;;) {
-      this.expect(quote)
-      this.readString()
-      const { source, start, end } = this
-      this.expect(colon)
-      if (!this.vocabulary.put(this.readId(), source, start, end)) throw new Odd()
-      if (this.peek() === braceClose) break
-      this.expect(comma)
-    }
-    this.at += 1
+  private readMerges(): void {
+    this.at = this.behind(this.wasm.readMerges(this.at))
+    this.hasMerges = true
   }
 
-  private readMerges(): Uint32Array {
-    let merges = new Uint32Array(1 << 18)
-    let count = 0
-    this.expect(bracketOpen)
-    while (this.peek() !== bracketClose) {
-      if (count > 0) this.expect(comma)
-      if (count + 2 > merges.length) {
-        const larger = new Uint32Array(2 * merges.length)
-        larger.set(merges)
-        merges = larger
-      }
-      let left: number
-      let right: number
-      if (this.peek() === quote) {
-        this.at += 1
-        this.readString()
-        const { source, start, end } = this
-        let blank = start
-        while (blank < end && source[blank] !== 0x20) blank += 1
-        left = this.vocabulary.find(source, start, blank)
-        right = blank < end ? this.vocabulary.find(source, blank + 1, end) : -1
-      } else {
-        this.expect(bracketOpen)
-        left = this.readToken()
-        this.expect(comma)
-        right = this.readToken()
-        this.expect(bracketClose)
-      }
-      // Unknown parts, or several blanks: the other road says what is wrong.
-      if (left < 0 || right < 0) throw new Odd()
-      merges[count++] = left
-      merges[count++] = right
-    }
-    this.at += 1
-    return merges.slice(0, count)
+  private behind(offset: number): number {
+    if (offset >>> 0 === oddOffset) throw new Odd()
+    return offset >>> 0
   }
 
-  private readToken(): number {
-    this.expect(quote)
-    this.readString()
-    return this.vocabulary.find(this.source, this.start, this.end)
-  }
-
-  private readId(): number {
-    let byte = this.peek()
-    let id = 0
-    let digits = 0
-    while (byte >= 0x30 && byte <= 0x39 && digits < 10) {
-      id = 10 * id + byte - 0x30
-      digits += 1
-      byte = this.bytes[++this.at]!
-    }
-    if (digits === 0 || byte === 0x2e || byte === 0x65 || byte === 0x45) throw new Odd()
-    return id
-  }
-
-  /** Behind the opening quote; leaves the string in `source`, `start`, `end`. */
-  private readString(): void {
+  /** Behind the opening quote of a key; one with escapes is none that is looked for. */
+  private readKey(): string {
     const { bytes } = this
     const start = this.at
-    let at = start
-    while (at < bytes.length && bytes[at] !== quote && bytes[at] !== backslash) at += 1
-    if (at >= bytes.length) throw new Odd()
-    this.source = bytes
-    this.start = start
-    this.end = at
-    this.at = at + 1
-    if (bytes[at] === backslash) this.readEscaped(start, at)
-  }
-
-  private readEscaped(start: number, firstEscape: number): void {
-    const { bytes } = this
-    let to = 0
-    const put = (byte: number): void => {
-      if (to === this.unescaped.length) {
-        const larger = new Uint8Array(2 * this.unescaped.length)
-        larger.set(this.unescaped)
-        this.unescaped = larger
-      }
-      this.unescaped[to++] = byte
+    while (bytes[this.at] !== quote) {
+      if (this.at >= bytes.length || bytes[this.at] === backslash) throw new Odd()
+      this.at += 1
     }
-    for (let i = start; i < firstEscape; i++) put(bytes[i]!)
-    let at = firstEscape
-    for (;;) {
-      const byte = bytes[at]
-      if (byte === undefined) throw new Odd()
-      at += 1
-      if (byte === quote) break
-      if (byte !== backslash) {
-        put(byte)
-        continue
-      }
-      const kind = bytes[at++]!
-      if (kind !== 0x75) {
-        const simple = simpleEscapes[kind]
-        if (simple === undefined) throw new Odd()
-        put(simple)
-        continue
-      }
-      let code = this.hex(at)
-      at += 4
-      if (code >= 0xd800 && code <= 0xdfff) {
-        const low = bytes[at] === backslash && bytes[at + 1] === 0x75 ? this.hex(at + 2) : 0
-        if (code > 0xdbff || low < 0xdc00 || low > 0xdfff) throw new Odd()
-        code = 0x10000 + ((code - 0xd800) << 10) + low - 0xdc00
-        at += 6
-      }
-      if (code < 0x80) put(code)
-      else if (code < 0x800) {
-        put(0xc0 | (code >> 6))
-        put(0x80 | (code & 63))
-      } else {
-        if (code > 0xffff) {
-          put(0xf0 | (code >> 18))
-          put(0x80 | ((code >> 12) & 63))
-        } else put(0xe0 | (code >> 12))
-        put(0x80 | ((code >> 6) & 63))
-        put(0x80 | (code & 63))
-      }
-    }
-    this.at = at
-    this.source = this.unescaped
-    this.start = 0
-    this.end = to
-  }
-
-  private hex(at: number): number {
-    let code = 0
-    for (let i = at; i < at + 4; i++) {
-      const digit = Number.parseInt(String.fromCharCode(this.bytes[i] ?? 0), 16)
-      if (Number.isNaN(digit)) throw new Odd()
-      code = 16 * code + digit
-    }
-    return code
+    this.at += 1
+    return new TextDecoder().decode(bytes.subarray(start, this.at - 1))
   }
 
   /** Walks an object; `onKey` reads the value. */
@@ -271,8 +169,7 @@ class Scanner {
     }
     for (;;) {
       this.expect(quote)
-      this.readString()
-      const key = new TextDecoder().decode(this.source.subarray(this.start, this.end))
+      const key = this.readKey()
       this.expect(colon)
       this.peek()
       onKey(key)

@@ -26,6 +26,32 @@ export class Vocabulary {
   /** One more than the largest id. */
   idEnd = 0
 
+  /**
+   * All of a vocabulary at once, from arrays that are taken over: spellings one behind the other, and by id where each
+   * starts, how long it is (-1: no token), and its hash.
+   */
+  static of(
+    bytes: Uint8Array<ArrayBuffer>,
+    starts: Uint32Array<ArrayBuffer>,
+    lengths: Int32Array<ArrayBuffer>,
+    hashes: Uint32Array<ArrayBuffer>,
+  ): Vocabulary {
+    const vocabulary = new Vocabulary()
+    vocabulary.bytes = bytes
+    vocabulary.used = bytes.length
+    vocabulary.starts = starts
+    vocabulary.lengths = lengths
+    vocabulary.hashes = hashes
+    vocabulary.idEnd = lengths.length
+    let count = 0
+    for (let id = 0; id < lengths.length; id++) if (lengths[id]! >= 0) count += 1
+    vocabulary.count = count
+    let size = 1 << 17
+    while (size < 2 * count) size *= 2
+    vocabulary.place(size)
+    return vocabulary
+  }
+
   /** Puts a token in. False: the id is out of range, or another token has it. */
   put(id: number, from: Uint8Array, start: number, end: number): boolean {
     if (!Number.isInteger(id) || id < 0 || id >= vocabularyIdsMax) return false
@@ -129,11 +155,11 @@ export class Vocabulary {
       this.lengths = grown(this.lengths, new Int32Array(size).fill(-1))
       this.hashes = grown(this.hashes, new Uint32Array(size))
     }
-    if (2 * this.count >= this.slots.length) this.rehash()
+    if (2 * this.count >= this.slots.length) this.place(2 * this.slots.length)
   }
 
-  private rehash(): void {
-    const slots = new Int32Array(2 * this.slots.length).fill(-1)
+  private place(size: number): void {
+    const slots = new Int32Array(size).fill(-1)
     const mask = slots.length - 1
     for (let id = 0; id < this.idEnd; id++) {
       if (this.lengths[id] === -1) continue

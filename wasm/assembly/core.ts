@@ -17,6 +17,21 @@ export {
   layDecoder,
   prepareDecoder,
 } from "./decode"
+export {
+  layFile,
+  readMerges,
+  readMergesAddress,
+  readMergesCount,
+  readVocabulary,
+  spelledAddress,
+  spelledBytes,
+  spelledCount,
+  spelledHashesAddress,
+  spelledIdEnd,
+  spelledLengthsAddress,
+  spelledStartsAddress,
+} from "./vocabulary-file"
+import { joinsOnlyText } from "./joints"
 import { mark, release, reserve } from "./memory"
 import { makeCharacters, scratchBytes, setScratch, setUnits } from "./merge"
 import {
@@ -32,7 +47,8 @@ import {
 } from "./blocks"
 import { BLANKS, CL100K, DEEPSEEK3, GPT2, GPT2_DIGITS, O200K, pieceEnd, QWEN2, QWEN35, TEKKEN, WHOLE } from "./scan"
 import { clearSawEnd, sawEnd, setClassTable } from "./unicode"
-import { BUILT, buildMerges, buildMergesFromRanks, buildTokens, culprit, markJoints, NONE, tokenOf } from "./vocabulary"
+import { NONE } from "./tokens"
+import { BUILT, buildMerges, buildMergesFromRanks, buildTokens, culprit, markJoints, tokenOf } from "./vocabulary"
 import { clearCache, encodePiece, encodeWithEnds, setWords } from "./words"
 
 const NO_MEMORY: i32 = 1
@@ -111,7 +127,9 @@ export function build(fromRanks: bool, wholeWords: bool, characters: bool, unkno
   }
   if (outcome != BUILT) return outcome
   const unknownId = unknown < 0 ? NONE : <u32>unknown
-  if (!setUnits(characters ? fallbackAt : 0, unknownId, fuses, fromRanks ? tokens : merges) || !setWords(wholeWords) || !makeCharacters()) {
+  // The only step that gives memory back, so it comes before the caches, which need fresh memory.
+  const cuts = !characters || (!fromRanks && joinsOnlyText(mergesAt, merges, fallbackAt, unknownId))
+  if (!setUnits(characters ? fallbackAt : 0, unknownId, fuses, fromRanks ? tokens : merges) || !setWords(wholeWords, cuts) || !makeCharacters()) {
     return NO_MEMORY
   }
   // A whole segment of a SentencePiece vocabulary falls into words, unless whole words are looked for in it.

@@ -6,20 +6,8 @@
  */
 import { reserve } from "./memory"
 import { codePointAt, width } from "./unicode"
-import {
-  byteIds,
-  bytePairRank,
-  leftRanks,
-  mergedId,
-  NONE,
-  pairRank,
-  rightRanks,
-  tokenBytes,
-  tokenCount,
-  tokenLength,
-  tokenOf,
-  tokenStarts,
-} from "./vocabulary"
+import { NONE, tokenBytes, tokenCount, tokenLength, tokenStarts } from "./tokens"
+import { byteIds, bytePairRank, leftRanks, mergedId, pairRank, rightRanks, tokenOf } from "./vocabulary"
 
 /** Units that the SIMD road takes. */
 const SMALL_UNITS: u32 = 96
@@ -76,7 +64,8 @@ function layArrays(at: usize, units: usize): void {
  * The ids of the piece to `out`, one after another; where `ends` is not 0, also where each token ends, counted from
  * `base`. Gives the number of ids. The caller made sure that scratch for `length` units is there.
  */
-export function mergePiece(at: usize, length: u32, out: usize, ends: usize, base: u32): u32 {
+export function mergeWhole(at: usize, length: u32, out: usize, ends: usize, base: u32): u32 {
+  dropped = false
   const small = length <= SMALL_UNITS
   if (small) layArrays(smallAt, SMALL_LANES)
   else layArrays(largeAt, largeUnits)
@@ -91,6 +80,19 @@ export function mergePiece(at: usize, length: u32, out: usize, ends: usize, base
     }
   }
   return emit(count, length, out, ends, base)
+}
+
+/** Set where a byte or character has no token, not even the unknown one. */
+let dropped: bool = false
+
+/** Whether the last piece lost bytes that way. */
+export function droppedUnits(): bool {
+  return dropped
+}
+
+/** Units are characters, whose tokens may stand for other bytes than their own. */
+export function mergesCharacters(): bool {
+  return fallbackIds != 0
 }
 
 /** u32 by code point below 2^16: the token that its bytes are sure to become, or NONE. */
@@ -132,7 +134,7 @@ let startsFromCharacters: bool = false
 
 function isSure(at: usize, length: u32, id: u32, out: usize): bool {
   highestRank = 0
-  if (mergePiece(at, length, out, 0, 0) != 1 || load<u32>(out) != id) return false
+  if (mergeWhole(at, length, out, 0, 0) != 1 || load<u32>(out) != id) return false
   const limit = highestRank
   if (load<u32>(rightRanks + (<usize>id << 2)) <= limit || load<u32>(leftRanks + (<usize>id << 2)) <= limit) return false
   for (let cut: u32 = 1; cut < length; cut++) {
@@ -152,7 +154,7 @@ function byteUnits(at: usize, length: u32): u32 {
     const byte: u32 = load<u8>(at + i)
     if (byte >= 0xc2 && byte < 0xf0 && startsFromCharacters) {
       const id = load<u32>(characterIds + (<usize>codePointAt(at + i) << 2))
-      if (id != NONE) {
+      if (id != NONE && i + <u32>width <= length) {
         count = addUnit(count, id, i)
         i += <u32>width - 1
         last = 256
@@ -179,7 +181,10 @@ function byteUnits(at: usize, length: u32): u32 {
 }
 
 function addUnknown(count: u32, start: u32): u32 {
-  if (unknownId == NONE) return count
+  if (unknownId == NONE) {
+    dropped = true
+    return count
+  }
   const here = <usize>count << 2
   if (count > 0) {
     const before = load<u32>(ids + here - 4)

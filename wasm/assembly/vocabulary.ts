@@ -5,17 +5,13 @@
  * Sizes are powers of two, at most about half full, with linear probing. Only the vocabulary's file decides what stands
  * in them, so a text can make no probe longer than the longest cluster.
  */
+import { makeJoints, noteJoint } from "./joints"
 import { release, reserve, mark } from "./memory"
+import { NONE, setTokens, tokenBytes, tokenCount, tokenLength, tokenStarts } from "./tokens"
 
-export const NONE: u32 = 0xffff_ffff
 /** An odd number without pattern (2^64 / golden ratio): the high half of a product with it is well mixed. */
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15
 
-/** Ids are below this. */
-export let tokenCount: u32 = 0
-/** u32 × (tokenCount + 1): where each token's bytes start; equal neighbours = no token. */
-export let tokenStarts: usize = 0
-export let tokenBytes: usize = 0
 /** Bits that hold any id. */
 export let idBits: u32 = 0
 
@@ -114,12 +110,6 @@ export function sameBytes(a: usize, b: usize, length: u32): bool {
   return load<u64>(a + length - 8) == load<u64>(b + length - 8)
 }
 
-// @ts-ignore: decorator
-@inline
-export function tokenLength(id: u32): u32 {
-  return load<u32>(tokenStarts + (<usize>id << 2), 4) - load<u32>(tokenStarts + (<usize>id << 2))
-}
-
 /** The id of the token that is exactly these bytes, or NONE. Reads up to 8 bytes from `at` whatever the length. */
 export function tokenOf(at: usize, length: u32): u32 {
   if (length <= 8) return length == 0 ? NONE : shortTokenOf(firstBytes(load<u64>(at), length), length)
@@ -203,11 +193,9 @@ function bitsFor(count: u32): u32 {
   return bits
 }
 
-/** Bytes → id. `starts` and `bytes` stay in use; behind `bytes` at least 16 more bytes can be read. */
+/** Bytes → id; for the arrays see `setTokens`. */
 export function buildTokens(starts: usize, bytes: usize, count: u32): i32 {
-  tokenStarts = starts
-  tokenBytes = bytes
-  tokenCount = count
+  setTokens(starts, bytes, count)
   idBits = bitsFor(count)
   let shorts: u32 = 0
   let longs: u32 = 0
@@ -228,7 +216,7 @@ export function buildTokens(starts: usize, bytes: usize, count: u32): i32 {
   bytePairs = reserve(65536 * 4)
   rightRanks = reserve(<usize>count << 2)
   leftRanks = reserve(<usize>count << 2)
-  if (rightRanks == 0 || leftRanks == 0 || shortTable == 0 || longTable == 0 || byteIds == 0 || bytePairs == 0) return NO_MEMORY
+  if (rightRanks == 0 || leftRanks == 0 || !makeJoints() || shortTable == 0 || longTable == 0 || byteIds == 0 || bytePairs == 0) return NO_MEMORY
   memory.fill(shortTable, 0, <usize>16 << shortBits)
   memory.fill(longTable, 0, <usize>8 << longBits)
   memory.fill(byteIds, 0xff, 1024)
@@ -312,6 +300,7 @@ function addPair(left: u32, right: u32, rank: u32): bool {
 }
 
 function noteRank(left: u32, right: u32, rank: u32): void {
+  noteJoint(left, right)
   const b = <u32>load<u8>(tokenBytes + load<u32>(tokenStarts + (<usize>right << 2)))
   if (tokenLength(left) == 1 && tokenLength(right) == 1) {
     const a = <u32>load<u8>(tokenBytes + load<u32>(tokenStarts + (<usize>left << 2)))

@@ -7,8 +7,11 @@
  * different words is how few cache lines of the processor they touch: hence a dense table for the short ones.
  */
 import { reserve } from "./memory"
-import { mergePiece } from "./merge"
-import { firstBytes, hashLong, NONE, sameBytes, tokenCount, tokenOf } from "./vocabulary"
+import { nextCut } from "./joints"
+import { clearBlocks, makeBlocks, mergePiece } from "./long"
+import { NONE, tokenCount } from "./tokens"
+import { codePointAt } from "./unicode"
+import { firstBytes, hashLong, sameBytes, tokenOf } from "./vocabulary"
 
 const MIX_A: u64 = 0x9e37_79b9_7f4a_7c15
 const MIX_B: u64 = 0xc2b2_ae3d_27d4_eb4f
@@ -47,26 +50,30 @@ let lengthMasks: usize = 0
 let longMasks: usize = 0
 /** Whole words of the vocabulary are taken without looking at merges (`ignore_merges`, rank files). */
 let takesWholeWords: bool = false
-/** u8 by id, else: what merges make of the token's own bytes. UNTRIED at first. */
+/** u64 by code point below 2^16: what merges make of the character alone, packed as a short word; 0 = not known. */
+let characters: usize = 0
+let cutsPieces: bool = false
+/** u8 by id: what merges make of the token's own bytes. UNTRIED at first. */
 let selfMade: usize = 0
 const UNTRIED: u8 = 0
 const ITSELF: u8 = 1
 const OTHERS: u8 = 2
 
-export function setWords(wholeWords: bool): bool {
+/** `cuts`: pieces can be cut between characters that no merge joins. All memory is fresh, so the caches are empty. */
+export function setWords(wholeWords: bool, cuts: bool): bool {
   takesWholeWords = wholeWords
+  cutsPieces = cuts
   shorts = reserve(<usize>(<u64>64 << SHORT_BITS))
   words = reserve(<usize>(<u64>64 << BUCKET_BITS))
   longs = reserve(<usize>(<u64>256 << LONG_BITS))
   huges = reserve(<usize>(<u64>512 << HUGE_BITS))
+  characters = reserve(65536 * 8)
   lengthMasks = reserve(256)
   longMasks = reserve(128)
   selfMade = reserve(<usize>tokenCount)
-  if (shorts == 0 || words == 0 || longs == 0 || huges == 0 || lengthMasks == 0 || longMasks == 0 || selfMade == 0) return false
-  clearCache()
-  memory.fill(selfMade, UNTRIED, <usize>tokenCount)
+  if (shorts == 0 || words == 0 || longs == 0 || huges == 0 || characters == 0) return false
+  if (lengthMasks == 0 || longMasks == 0 || selfMade == 0 || !makeBlocks(cuts)) return false
   memory.fill(longMasks, 0xff, 64)
-  memory.fill(longMasks + 64, 0, 64)
   for (let length: u32 = 0; length < 16; length++) {
     const low: u64 = length == 0 ? 0 : length >= 8 ? ~(<u64>0) : ~(<u64>0) >> (64 - (<u64>length << 3))
     const high: u64 = length <= 8 ? 0 : ~(<u64>0) >> (64 - (<u64>(length - 8) << 3))
@@ -77,6 +84,8 @@ export function setWords(wholeWords: bool): bool {
 }
 
 export function clearCache(): void {
+  clearBlocks()
+  memory.fill(characters, 0, 65536 * 8)
   memory.fill(shorts, 0, <usize>(<u64>64 << SHORT_BITS))
   memory.fill(words, 0, <usize>(<u64>64 << BUCKET_BITS))
   memory.fill(longs, 0, <usize>(<u64>256 << LONG_BITS))
@@ -108,8 +117,7 @@ function encodeNewShort(at: usize, length: u32, key: u64, bucket: usize, out: us
   const end = encodeWord(at, length, out)
   const count = <u32>((end - out) >> 2)
   if (count == 0 || count > SHORT_IDS_MAX) return end
-  let packed: u64 = <u64>count << (3 * ID_BITS)
-  for (let i: u32 = 0; i < count; i++) packed |= <u64>load<u32>(out + (<usize>i << 2)) << (ID_BITS * i)
+  const packed = packedIds(out, count)
   memory.copy(bucket + 8, bucket, 24)
   memory.copy(bucket + 40, bucket + 32, 24)
   store<u64>(bucket, key)
@@ -243,10 +251,62 @@ function encodeHuge(at: usize, length: u32, out: usize): usize {
 /** The ids of a piece by the tables alone. */
 export function encodeUncached(at: usize, length: u32, out: usize): usize {
   const id = tokenOf(at, length)
-  if (id == NONE) return out + (<usize>mergePiece(at, length, out, 0, 0) << 2)
+  if (id == NONE) return encodeParts(at, length, out)
   if (!takesWholeWords && load<u8>(selfMade + <usize>id) != ITSELF) return encodeTried(at, length, id, out)
   store<u32>(out, id)
   return out + 4
+}
+
+/** A piece that is no token: part by part, where it can be cut. */
+function encodeParts(at: usize, length: u32, out: usize): usize {
+  if (!cutsPieces) return out + (<usize>mergePiece(at, length, out, 0, 0) << 2)
+  const end = at + length
+  let cut = nextCut(at, end)
+  if (cut == end) return out + (<usize>mergePiece(at, length, out, 0, 0) << 2)
+  while (true) {
+    out = encodePart(at, <u32>(cut - at), out)
+    if (cut == end) return out
+    at = cut
+    cut = nextCut(at, end)
+  }
+}
+
+/** A part is not a word: where it is a token, merges still have to come to it. */
+function encodePart(at: usize, length: u32, out: usize): usize {
+  const lead: u32 = load<u8>(at)
+  if (lead < 0xf0 && lead >= 0x80 && length == (lead < 0xe0 ? 2 : 3)) return encodeCharacter(at, length, out)
+  const id = tokenOf(at, length)
+  if (id == NONE) return length > HUGE_BYTES_MAX ? out + (<usize>mergePiece(at, length, out, 0, 0) << 2) : encodeCached(at, length, out)
+  if (load<u8>(selfMade + <usize>id) != ITSELF) return encodeTried(at, length, id, out)
+  store<u32>(out, id)
+  return out + 4
+}
+
+/** One character, by a table: a text without blanks falls into many of these. */
+function encodeCharacter(at: usize, length: u32, out: usize): usize {
+  const entry = characters + (<usize>codePointAt(at) << 3)
+  const packed = load<u64>(entry)
+  if (packed != 0) {
+    store<u32>(out, <u32>packed & ID_MASK)
+    store<u32>(out, <u32>(packed >> ID_BITS) & ID_MASK, 4)
+    store<u32>(out, <u32>(packed >> (2 * ID_BITS)) & ID_MASK, 8)
+    return out + (<usize>(packed >> (3 * ID_BITS)) << 2)
+  }
+  const count = mergePiece(at, length, out, 0, 0)
+  if (count != 0) store<u64>(entry, packedIds(out, count))
+  return out + (<usize>count << 2)
+}
+
+/** Up to three ids and their count. */
+function packedIds(ids: usize, count: u32): u64 {
+  let packed: u64 = <u64>count << (3 * ID_BITS)
+  for (let i: u32 = 0; i < count; i++) packed |= <u64>load<u32>(ids + (<usize>i << 2)) << (ID_BITS * i)
+  return packed
+}
+
+/** `encodePiece` once more, not inlined. */
+function encodeCached(at: usize, length: u32, out: usize): usize {
+  return encodePiece(at, length, out)
 }
 
 /** A piece that is a token, which merges may or may not come to: remembers which. */
