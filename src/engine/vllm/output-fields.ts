@@ -2,6 +2,7 @@ import type { Json } from "../../ir/conversation"
 import type { LogprobRows } from "../../ir/engine"
 import { err, ok, type Result } from "../../result"
 import { ArrayReader } from "./array-reader"
+import { KeyMemory } from "./key-memory"
 import { type MalformedFrame, MessagePackReader, skipValue } from "./message-pack-reader"
 import { OutputField, type OutputsBatch } from "./outputs-batch"
 import { type RequestIds, serialAt, slotAt } from "./request-id"
@@ -115,6 +116,10 @@ export class OutputFields {
   private readonly batch: OutputsBatch
   private readonly ids: RequestIds
   private readonly reader = new MessagePackReader()
+  /** Statistics come with every message and always have the same keys; other maps come and go. */
+  private readonly statsKeys = new KeyMemory()
+  private readonly otherKeys = new KeyMemory()
+  private keys = this.otherKeys
   private readonly rows = new KeptRows()
   private readonly tokenIds = new ArrayReader()
   private readonly values = new ArrayReader()
@@ -221,6 +226,8 @@ export class OutputFields {
   /** The scheduler's gauges and counters; null when this message brings none. */
   schedulerStats(): Read<SchedulerStats | null> {
     if (!this.seekTo(this.batch.schedulerStatsAt)) return nothing
+    this.keys = this.statsKeys
+    this.keys.begin()
     const { reader } = this
     const counts: { [name: string]: number } = Object.create(null)
     let prefixCache: PrefixCacheStats = { reset: false, requests: 0, queries: 0, hits: 0 }
@@ -301,6 +308,8 @@ export class OutputFields {
 
   private seekTo(at: number): boolean {
     if (at < 0) return false
+    this.keys = this.otherKeys
+    this.keys.begin()
     this.reader.reset(this.batch.frames[0]!, at)
     return true
   }
@@ -318,7 +327,7 @@ export class OutputFields {
     const { reader } = this
     const entries = reader.readMapSize()
     for (let entry = 0; entry < entries && !reader.failed; entry++) {
-      const key = reader.readString()
+      const key = this.keys.read(reader)
       if (!reader.takeNil() && !read(key)) reader.skip()
     }
   }
