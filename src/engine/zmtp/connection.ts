@@ -163,6 +163,7 @@ export class Connection implements ZmtpPeer, MessageSink {
   }
 
   subscribe(topic: Uint8Array, on: boolean): boolean {
+    if (!this.endpoint.semantics.subscribes) throw new Error(`a ${this.endpoint.socketType} subscribes to nothing`)
     if (this.minorVersion > 0) return this.sendFrame(Flag.command, packCommand(on ? "SUBSCRIBE" : "CANCEL", topic))
     const message = new Uint8Array(1 + topic.length)
     message[0] = on ? 1 : 0

@@ -11,16 +11,18 @@ export interface Semantics {
   readonly receives: boolean
   /** Whether peers subscribe here. */
   readonly publishes: boolean
+  /** Whether we subscribe at peers. */
+  readonly subscribes: boolean
 }
 
 /** By our own type. */
 export const semantics: { readonly [type in SocketType]: Semantics } = {
-  ROUTER: { peers: ["DEALER", "REQ", "ROUTER"], sends: true, receives: true, publishes: false },
-  DEALER: { peers: ["ROUTER", "REP", "DEALER"], sends: true, receives: true, publishes: false },
-  PUSH: { peers: ["PULL"], sends: true, receives: false, publishes: false },
-  PULL: { peers: ["PUSH"], sends: false, receives: true, publishes: false },
-  PUB: { peers: ["SUB", "XSUB"], sends: true, receives: false, publishes: true },
-  XPUB: { peers: ["SUB", "XSUB"], sends: true, receives: true, publishes: true },
-  SUB: { peers: ["PUB", "XPUB"], sends: false, receives: true, publishes: false },
-  XSUB: { peers: ["PUB", "XPUB"], sends: true, receives: true, publishes: false },
+  ROUTER: { peers: ["DEALER", "REQ", "ROUTER"], sends: true, receives: true, publishes: false, subscribes: false },
+  DEALER: { peers: ["ROUTER", "REP", "DEALER"], sends: true, receives: true, publishes: false, subscribes: false },
+  PUSH: { peers: ["PULL"], sends: true, receives: false, publishes: false, subscribes: false },
+  PULL: { peers: ["PUSH"], sends: false, receives: true, publishes: false, subscribes: false },
+  PUB: { peers: ["SUB", "XSUB"], sends: true, receives: false, publishes: true, subscribes: false },
+  XPUB: { peers: ["SUB", "XSUB"], sends: true, receives: true, publishes: true, subscribes: false },
+  SUB: { peers: ["PUB", "XPUB"], sends: false, receives: true, publishes: false, subscribes: true },
+  XSUB: { peers: ["PUB", "XPUB"], sends: true, receives: true, publishes: false, subscribes: true },
 }

@@ -482,6 +482,7 @@ describe("a ready connection", () => {
     const router = listen("ROUTER")
     await rawReady(router.address, "DEALER")
     const dealer = await router.handler.peer()
+    expect(() => dealer.subscribe(text(""), true)).toThrow("a ROUTER subscribes to nothing")
     expect(() => dealer.send([])).toThrow("at least one frame")
     expect(() => listen("ROUTER", { identity: new Uint8Array(256) })).toThrow("an identity of 256 bytes")
   })
