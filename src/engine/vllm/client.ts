@@ -172,7 +172,7 @@ export class VllmEngine implements Engine {
   private choose(request: GenerateRequest): Result<EngineLink, EngineError> {
     const { links } = this.pool
     const { dataParallelRank: rank } = request
-    if (rank !== null && !(rank >= 0 && rank < links.length)) {
+    if (rank !== null && !(Number.isInteger(rank) && rank >= 0 && rank < links.length)) {
       const message = `there is no data-parallel rank ${rank}: they are below ${links.length}`
       return err({ kind: "engine_validation", message, param: "data_parallel_rank" })
     }

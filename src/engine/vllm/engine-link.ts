@@ -68,6 +68,8 @@ export class EngineLink {
   greeting: ZmtpPeer | null
   input: ZmtpPeer | null = null
   output: ZmtpPeer | null = null
+  /** Its input connection has closed, and its output connection has a moment left to tell the rest. */
+  leaving: { readonly reason: string; readonly timer: Timer } | null = null
   /** It said READY on the handshake connection. */
   saidReady = false
   /** How its requests are checked and written; null until it registered on the input connection. */
@@ -84,7 +86,7 @@ export class EngineLink {
   /** When the call was made that shall show whether it hangs; -1 = none is under way. */
   probedAt = -1
   /** Sequences that it may still compute though nobody waits for them; told to it when it is back. */
-  private orphans: string[] = []
+  private readonly orphans: string[] = []
   private pendingAborts: string[] = []
   readonly clock = new EngineClock()
   private readonly calls = new UtilityCalls()
@@ -118,19 +120,22 @@ export class EngineLink {
     return this.send([addType, body])
   }
 
-  /** Tells the engine to drop a sequence; those of one tick travel together. */
+  /** Tells the engine to drop a sequence, when it is back if it is gone; those of one tick travel together. */
   abort(id: string): void {
-    if (this.state === "gone") return
+    if (this.state === "gone") {
+      this.orphans.push(id)
+      return
+    }
     if (this.pendingAborts.length === 0) queueMicrotask(() => this.flushAborts())
     this.pendingAborts.push(id)
   }
 
-  /** Sends the aborts that wait for the end of the tick; false when the connection will not take them. */
-  flushAborts(): boolean {
-    if (this.pendingAborts.length === 0) return true
+  /** Sends the aborts that wait for the end of the tick. */
+  flushAborts(): void {
+    if (this.pendingAborts.length === 0) return
     const ids = this.pendingAborts
     this.pendingAborts = []
-    return this.send([abortType, this.control.abort(ids)])
+    if (!this.send([abortType, this.control.abort(ids)])) this.orphans.push(...ids)
   }
 
   /** Remembers sequences that the engine was computing when its connection was lost. */
@@ -140,9 +145,8 @@ export class EngineLink {
 
   /** It is back: what nobody waits for any more is aborted. */
   abortOrphans(): void {
-    const ids = this.orphans
-    this.orphans = []
-    if (ids.length > 0) this.send([abortType, this.control.abort(ids)])
+    this.pendingAborts.push(...this.orphans.splice(0))
+    this.flushAborts()
   }
 
   /** Calls a method of the engine; `timeoutMs` null = wait until it answers or is gone. */

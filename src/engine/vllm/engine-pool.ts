@@ -41,6 +41,8 @@ export interface EnginePoolFailure {
 
 /** A new engine of a rank that another holds: the other one has this long to show that it lives. */
 const incumbentMs = 2_000
+/** What an engine said last (that it ends its sequences, or dies) may come after its input connection has closed. */
+const lastOutputsMs = 100
 /** Every so often each engine is asked whether its machine is still there; it has as long to answer. */
 const heartbeatMs = 10_000
 /** The call that shows whether an engine steps: cheap, and known to all versions. */
@@ -105,11 +107,23 @@ export class EnginePool {
 
   /** The engine cannot be used any more. Does nothing for one that is gone already. */
   lose(link: EngineLink, reason: string): void {
-    if (link.state === "gone") return
+    if (link.state === "gone" && link.leaving === null) return
     link.state = "gone"
+    this.bury(link, reason)
+  }
+
+  private bury(link: EngineLink, reason: string): void {
+    clearTimeout(link.leaving?.timer)
+    link.leaving = null
     this.uninitialized.delete(link)
     link.disconnect(reason)
     if (!this.closed) this.ports.lost(link, reason)
+  }
+
+  /** It is gone at once, but what it said last is still heard. */
+  private letLeave(link: EngineLink, reason: string): void {
+    link.state = "gone"
+    link.leaving = { reason, timer: setTimeout(() => this.bury(link, reason), lastOutputsMs) }
   }
 
   /** Why the sockets cannot be bound; null = they are. */
@@ -274,6 +288,7 @@ export class EnginePool {
       peer.close()
       return
     }
+    if (link.leaving !== null) this.bury(link, link.leaving.reason)
     if (link.input !== null) {
       this.doubt(link, link.input, peer)
       return
@@ -304,7 +319,10 @@ export class EnginePool {
     if (peer !== link.input && peer !== link.output) return
     const name = peer === link.input ? "input" : "output"
     link[name] = null
-    this.lose(link, `its ${name} connection closed (${reason})`)
+    const why = `its ${name} connection closed (${reason})`
+    if (link.leaving !== null) this.bury(link, link.leaving.reason)
+    else if (name === "input" && link.output !== null && link.state !== "gone") this.letLeave(link, why)
+    else this.lose(link, why)
   }
 
   private outputOpened(link: EngineLink, peer: ZmtpPeer): void {
