@@ -2,6 +2,7 @@
  * Composition root of the full role: chooses each room's plug and connects them. Reads as a table of contents of the
  * road; no logic of its own beside start and stop.
  */
+import { basename } from "node:path"
 import { createApp } from "./api/app"
 import type { ModelFacts } from "./api/endpoint"
 import type { AppRoom } from "./api/room"
@@ -13,12 +14,14 @@ import { corsHeaders, corsPreflight } from "./http/cors"
 import { printable } from "./http/log-line"
 import { createMetrics } from "./http/metrics"
 import { Listener, monotonicSeconds, type StartFailure } from "./listener"
+import { readVocabulary } from "./model/files"
 import type { ModelProfile } from "./model/profile"
 import { plainFactory } from "./parser/families/plain"
 import { chooseParser } from "./parser/registry"
 import { openPreparer } from "./prompt/prepare"
 import { ok, type Result } from "./result"
-import { openO200k, openTokenizerJson } from "./tokenizer/open"
+import { eosIds } from "./tokenizer/eos-ids"
+import { openO200k, openVocabularyFile } from "./tokenizer/open"
 import { TokenTexts } from "./tokenizer/token-texts"
 import type { Tokenizer } from "./tokenizer/tokenizer"
 
@@ -85,7 +88,7 @@ export async function startServer(
     },
     chatParser: chatParser.value,
     textParser: plainFactory(tokenizer.value),
-    eosTokenIds: profile.eosTokenIds,
+    eosTokenIds: eosIds(profile.eosToken, tokenizer.value, profile.eosTokenIds),
     admission: new Admission(config.limits.concurrentRequestsMax),
     observer: metrics,
     log: (line) => log(printable(line)),
@@ -123,7 +126,10 @@ export async function startServer(
 
 async function openTokenizer(profile: ModelProfile): Promise<Result<Tokenizer, StartFailure>> {
   const source = profile.tokenizer
-  if (source.kind === "tokenizer_json") return openTokenizerJson(source.tokenizerJson, source.tokenizerConfig)
+  if (source.kind === "file") {
+    const bytes = await readVocabulary(source.path)
+    return bytes.ok ? openVocabularyFile(basename(source.path), bytes.value, source.tokenizerConfig) : bytes
+  }
   return ok(await openO200k({ special: source.specialTokens, added: source.addedTokens }))
 }
 

@@ -8,18 +8,28 @@ export interface FileFailure {
   readonly message: string
 }
 
-/** The text of a UTF-8 file of at most `bytesMax` bytes, without its byte order mark; null when there is no such file. */
-export async function readTextFile(path: string, bytesMax: number): Promise<Result<string | null, FileFailure>> {
+/** The bytes of a file of at most `bytesMax` bytes; null when there is no such file. */
+export async function readBytesFile(path: string, bytesMax: number): Promise<Result<Uint8Array | null, FileFailure>> {
   try {
     const found = await stat(path)
     if (!found.isFile()) return broken(path, "is not a file")
     if (found.size > bytesMax) return broken(path, `is larger than ${bytesMax} bytes`)
-    return ok(new TextDecoder("utf-8", { fatal: true }).decode(await readFile(path)))
+    return ok(await readFile(path))
   } catch (error) {
-    if (error instanceof TypeError) return broken(path, "is not UTF-8")
     const code = error instanceof Error && "code" in error ? String(error.code) : String(error)
     if (code === "ENOENT" || code === "ENOTDIR") return ok(null)
     return broken(path, `cannot be read (${code})`)
+  }
+}
+
+/** The text of a UTF-8 file of at most `bytesMax` bytes, without its byte order mark; null when there is no such file. */
+export async function readTextFile(path: string, bytesMax: number): Promise<Result<string | null, FileFailure>> {
+  const bytes = await readBytesFile(path, bytesMax)
+  if (!bytes.ok || bytes.value === null) return bytes.ok ? ok(null) : bytes
+  try {
+    return ok(new TextDecoder("utf-8", { fatal: true }).decode(bytes.value))
+  } catch {
+    return broken(path, "is not UTF-8")
   }
 }
 

@@ -6,7 +6,7 @@ import { readdir } from "node:fs/promises"
 import { join, resolve } from "node:path"
 import type { Json } from "../ir/conversation"
 import { err, ok, type Result } from "../result"
-import { readJsonFile, readTextFile } from "./file-reader"
+import { readBytesFile, readJsonFile, readTextFile } from "./file-reader"
 import { addSamplingOverrides, readSamplingDefaults } from "./generation-config"
 import type { ModelProfile } from "./profile"
 import { deriveWindow } from "./window"
@@ -47,9 +47,8 @@ export interface FolderOptions extends ModelOptions {
 type JsonObject = { readonly [key: string]: unknown }
 
 /**
- * Reads config.json, tokenizer.json, tokenizer_config.json, the chat templates and generation_config.json. `name` is
- * what the user calls the model. EOS ids: the tokenizer's own first, then config.json's, then generation_config.json's
- * (PARSERS 7).
+ * Reads config.json, the vocabulary, tokenizer_config.json, the chat templates and generation_config.json. `name` is
+ * what the user calls the model. EOS ids: config.json's, then generation_config.json's (PARSERS 7).
  */
 export async function loadModelFolder(
   folder: string,
@@ -60,11 +59,8 @@ export async function loadModelFolder(
   const config = await readJsonFile(join(folder, "config.json"), modelFileBytesMax.config)
   if (!config.ok) return config
   if (config.value === null) return missing(`${folder} has no config.json: not a model folder`)
-  const tokenizerJson = await readJsonFile(join(tokenizerFolder, "tokenizer.json"), modelFileBytesMax.tokenizer)
-  if (!tokenizerJson.ok) return tokenizerJson
-  if (tokenizerJson.value === null) {
-    return missing(`${tokenizerFolder} has no tokenizer.json: other vocabularies are not supported yet`)
-  }
+  const vocabulary = await findVocabulary(tokenizerFolder)
+  if (!vocabulary.ok) return vocabulary
   const tokenizerConfigPath = join(tokenizerFolder, "tokenizer_config.json")
   const tokenizerConfig = await readJsonFile(tokenizerConfigPath, modelFileBytesMax.tokenizerConfig)
   if (!tokenizerConfig.ok) return tokenizerConfig
@@ -76,7 +72,7 @@ export async function loadModelFolder(
   const eosToken = specialTokens.eos_token ?? null
   const generation = await readGenerationConfig(folder, options.generationConfig)
   if (!generation.ok) return generation
-  const eosTokenIds = collectEosIds(folder, tokenizerJson.value, eosToken, config.value, generation.value)
+  const eosTokenIds = collectEosIds(folder, config.value, generation.value)
   if (!eosTokenIds.ok) return eosTokenIds
   const samplingDefaults = resolveSamplingDefaults(generation.value, options)
   if (!samplingDefaults.ok) return samplingDefaults
@@ -88,7 +84,7 @@ export async function loadModelFolder(
   return ok({
     name,
     root: resolve(folder),
-    tokenizer: { kind: "tokenizer_json", tokenizerJson: tokenizerJson.value, tokenizerConfig: settings },
+    tokenizer: { kind: "file", path: vocabulary.value, tokenizerConfig: settings },
     chatTemplates: chatTemplates.value,
     specialTokens,
     eosToken,
@@ -121,6 +117,26 @@ export async function adaptProfile(
   return samplingDefaults.ok
     ? ok({ ...profile, contextTokensMax, samplingDefaults: samplingDefaults.value })
     : samplingDefaults
+}
+
+/** Names of vocabulary files, best first; any name that ends in `.tiktoken` comes last. */
+const vocabularyFiles = ["tokenizer.json", "tekken.json", "tiktoken.model"]
+
+/** The path of the vocabulary's file. Not parsed here: its reader needs no objects of hundreds of thousands of tokens. */
+async function findVocabulary(folder: string): Promise<Result<string, ModelFailure>> {
+  const names: readonly string[] = await readdir(folder).catch(() => [])
+  const ranks = names.filter((name) => name.endsWith(".tiktoken")).sort()
+  const name = [...vocabularyFiles, ...ranks].find((each) => names.includes(each))
+  return name === undefined
+    ? missing(`${folder} has no ${vocabularyFiles.join(", ")} or *.tiktoken`)
+    : ok(join(folder, name))
+}
+
+/** The vocabulary's bytes; the failure names the file. */
+export async function readVocabulary(path: string): Promise<Result<Uint8Array, ModelFailure>> {
+  const bytes = await readBytesFile(path, modelFileBytesMax.tokenizer)
+  if (!bytes.ok) return bytes
+  return bytes.value === null ? missing(`${path} is gone`) : ok(bytes.value)
 }
 
 /** A generation_config.json with the path it was read from; `json` null when there is none. */
@@ -226,14 +242,10 @@ function readSpecialTokens(tokenizerConfig: JsonObject): { [name: string]: strin
 
 function collectEosIds(
   folder: string,
-  tokenizerJson: JsonObject,
-  eosToken: string | null,
   config: JsonObject,
   generation: GenerationConfig,
 ): Result<readonly number[], ModelFailure> {
   const ids = new Set<number>()
-  const own = eosToken === null ? null : idOfToken(tokenizerJson, eosToken)
-  if (own !== null) ids.add(own)
   const nested = isObject(config.text_config) ? config.text_config : {}
   for (const [path, value] of [
     [join(folder, "config.json"), config.eos_token_id ?? nested.eos_token_id],
@@ -246,21 +258,6 @@ function collectEosIds(
     }
   }
   return ok([...ids])
-}
-
-/** The id of a token as the vocabulary file spells it; added tokens come first, as they do when encoding. */
-function idOfToken(tokenizerJson: JsonObject, token: string): number | null {
-  const added = Array.isArray(tokenizerJson.added_tokens) ? tokenizerJson.added_tokens : []
-  for (const entry of added) if (isObject(entry) && entry.content === token && isTokenId(entry.id)) return entry.id
-  const vocabulary = isObject(tokenizerJson.model) ? tokenizerJson.model.vocab : undefined
-  if (Array.isArray(vocabulary)) {
-    // Unigram models list [token, score] pairs in the order of their ids.
-    const index = vocabulary.findIndex((entry) => Array.isArray(entry) && entry[0] === token)
-    return index === -1 ? null : index
-  }
-  if (!isObject(vocabulary) || !Object.hasOwn(vocabulary, token)) return null
-  const id = vocabulary[token]
-  return isTokenId(id) ? id : null
 }
 
 function readKind(

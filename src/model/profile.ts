@@ -6,8 +6,8 @@ import type { SamplingDefaults } from "../ir/sampling"
 
 /** Where the vocabulary comes from. */
 export type TokenizerSource =
-  /** Parsed `tokenizer.json` and `tokenizer_config.json` ({} when absent). */
-  | { readonly kind: "tokenizer_json"; readonly tokenizerJson: unknown; readonly tokenizerConfig: unknown }
+  /** The vocabulary's file, whose name tells its format; and tokenizer_config.json, parsed ({} when absent). */
+  | { readonly kind: "file"; readonly path: string; readonly tokenizerConfig: unknown }
   /**
    * o200k_base ranks of the `tiktoken` package with tokens beside them (spelling → id): special ones, which
    * `skip_special_tokens` drops, and added ones, which it keeps.
@@ -31,7 +31,7 @@ export interface ModelProfile {
   readonly specialTokens: { readonly [name: string]: string }
   /** The tokenizer's own eos token, spelled out; null when it names none. */
   readonly eosToken: string | null
-  /** The tokenizer's own first, then those of config.json and generation_config.json, without repeats. */
+  /** Those of config.json, then of generation_config.json, without repeats. `eosToken` comes before them (server.ts). */
   readonly eosTokenIds: readonly number[]
   /** The window M in tokens. */
   readonly contextTokensMax: number

@@ -127,8 +127,11 @@ function beginsJson(bytes: Uint8Array): boolean {
   return bytes[at] === 0x7b
 }
 
-/** Kimi keeps its special tokens in tokenizer_config.json, and reserves the ids that it gives no name. */
-function kimiOptions(bytes: Uint8Array, config: JsonObject, options: LoadOptions): LoadOptions {
+/**
+ * What `tiktoken.model` does not say: Kimi keeps its special tokens in tokenizer_config.json (`config`, parsed), and
+ * reserves the ids that it gives no name.
+ */
+export function kimiOptions(bytes: Uint8Array, config: JsonObject, options: LoadOptions): LoadOptions {
   const special: { [token: string]: number } = {}
   const added: { [token: string]: number } = {}
   const named = new Set<number>()

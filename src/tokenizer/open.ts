@@ -3,6 +3,7 @@ import { err, type Result } from "../result"
 import type { ExtraTokens } from "./extra-tokens"
 import { openHfTokenizer } from "./hf-tokenizer"
 import { objectOf, typeOf } from "./json-shape"
+import { kimiOptions, loadBytes } from "./load"
 import { openParts } from "./open-parts"
 import { readRankFile } from "./tiktoken-ranks"
 import type { Tokenizer, TokenizerFailure } from "./tokenizer"
@@ -18,6 +19,31 @@ export async function openO200k(extra: ExtraTokens): Promise<Tokenizer> {
   // The ranks are a dependency of ours, and the tokens beside them are the caller's constants.
   if (!opened.ok) throw new Error(opened.error.message)
   return opened.value
+}
+
+/**
+ * Opens a vocabulary's file: tokenizer.json, tekken.json, tiktoken.model or *.tiktoken, by its name. `tokenizerConfig` is
+ * tokenizer_config.json, parsed. The failure's message names what is wrong or not supported exactly.
+ */
+export function openVocabularyFile(
+  name: string,
+  bytes: Uint8Array,
+  tokenizerConfig: unknown,
+): Result<Tokenizer, TokenizerFailure> {
+  if (name === "tiktoken.model") return loadBytes(bytes, kimiOptions(bytes, objectOf(tokenizerConfig) ?? {}, {}))
+  const loaded = loadBytes(bytes)
+  if (loaded.ok || name !== "tokenizer.json") return loaded
+  // Only the few other model kinds are parsed as a whole.
+  const json = parsed(bytes)
+  return fallbackModels.has(typeOf(objectOf(json)?.model)) ? openTokenizerJson(json, tokenizerConfig) : loaded
+}
+
+function parsed(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes))
+  } catch {
+    return null
+  }
 }
 
 /** Opens a parsed tokenizer.json; the failure's message names what in it is not supported exactly. */

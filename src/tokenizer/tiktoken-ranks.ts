@@ -171,6 +171,7 @@ class RankCollector {
 }
 
 function partsOf(packedTokens: PackedTokens, pattern: string, extra: ExtraTokens): Result<TokenizerParts, Unsupported> {
+  if (packedTokens.bytes.length === 0) return unsupported("a file without ranks")
   const preTokenizer = preTokenizerOf(pattern)
   if (!preTokenizer.ok) return preTokenizer
   const addedTokens: AddedToken[] = []

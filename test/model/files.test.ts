@@ -3,8 +3,9 @@ import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "nod
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import type { Json } from "../../src/ir/conversation"
-import { adaptProfile, type FolderOptions, loadModelFolder } from "../../src/model/files"
+import { adaptProfile, type FolderOptions, loadModelFolder, readVocabulary } from "../../src/model/files"
 import type { ModelProfile } from "../../src/model/profile"
+import { err, ok } from "../../src/result"
 
 let folder = ""
 beforeEach(() => {
@@ -86,11 +87,11 @@ describe("a model folder", () => {
     expect(profile).toEqual({
       name: "acme/tiny",
       root: folder,
-      tokenizer: { kind: "tokenizer_json", tokenizerJson, tokenizerConfig },
+      tokenizer: { kind: "file", path: join(folder, "tokenizer.json"), tokenizerConfig },
       chatTemplates: { default: "{{ messages }}" },
       specialTokens: { image_token: "<image>", eos_token: "<|im_end|>", pad_token: "<pad>" },
       eosToken: "<|im_end|>",
-      eosTokenIds: [7, 2, 9],
+      eosTokenIds: [2, 7, 9],
       contextTokensMax: 40_960,
       samplingDefaults: { temperature: 0.6, topK: 20, topP: 0.95 },
       modelType: "qwen3",
@@ -103,7 +104,7 @@ describe("a model folder", () => {
     expect(await load(smallest)).toEqual({
       name: "acme/tiny",
       root: folder,
-      tokenizer: { kind: "tokenizer_json", tokenizerJson, tokenizerConfig: {} },
+      tokenizer: { kind: "file", path: join(folder, "tokenizer.json"), tokenizerConfig: {} },
       chatTemplates: {},
       specialTokens: {},
       eosToken: null,
@@ -143,20 +144,16 @@ describe("a model folder", () => {
     expect(profile).toMatchObject({
       root: folder,
       chatTemplates: { default: "theirs" },
-      eosTokenIds: [2, 5],
+      eosTokenIds: [5],
       samplingDefaults: { temperature: 0.1 },
     })
   })
 
   test.each([
     [{}, "model_missing: DIR has no config.json: not a model folder"],
-    [{ "config.json": {} }, "model_missing: DIR has no tokenizer.json: other vocabularies are not supported yet"],
+    [{ "config.json": {} }, "model_missing: DIR has no tokenizer.json, tekken.json, tiktoken.model or *.tiktoken"],
     [{ ...smallest, "config.json": "{" }, "model_broken: DIR/config.json is not JSON: JSON Parse error: Expected '}'"],
     [{ ...smallest, "config.json": "[]" }, "model_broken: DIR/config.json must hold a JSON object"],
-    [
-      { ...smallest, "tokenizer.json": "" },
-      "model_broken: DIR/tokenizer.json is not JSON: JSON Parse error: Unexpected EOF",
-    ],
     [{ ...smallest, "tokenizer_config.json/x": "" }, "model_broken: DIR/tokenizer_config.json is not a file"],
     [
       { ...smallest, "tokenizer_config.json": { chat_template: 1 } },
@@ -239,29 +236,37 @@ describe("chat templates", () => {
   })
 })
 
+describe("the vocabulary", () => {
+  const path = async (...names: readonly string[]): Promise<string> => {
+    const files = Object.fromEntries(names.map((name) => [name, "x"]))
+    const { tokenizer } = await load({ "config.json": smallest["config.json"], ...files })
+    return tokenizer.kind === "file" ? tokenizer.path.replace(folder, "DIR") : tokenizer.kind
+  }
+
+  test("is the best of the files that a folder has", async () => {
+    expect(await path("b.tiktoken", "a.tiktoken")).toBe("DIR/a.tiktoken")
+    expect(await path("a.tiktoken", "tiktoken.model")).toBe("DIR/tiktoken.model")
+    expect(await path("tekken.json", "tiktoken.model")).toBe("DIR/tekken.json")
+    expect(await path("tokenizer.json", "tekken.json")).toBe("DIR/tokenizer.json")
+  })
+
+  test("is read as bytes, or is missing", async () => {
+    await path("tekken.json")
+    expect(await readVocabulary(join(folder, "tekken.json"))).toEqual(ok(Buffer.from("x")))
+    expect(await readVocabulary(join(folder, "other.json"))).toEqual(
+      err({ kind: "model_missing", message: `${join(folder, "other.json")} is gone` }),
+    )
+  })
+})
+
 describe("EOS ids", () => {
-  test("begin with the tokenizer's own, looked up among added tokens, then in the vocabulary", async () => {
-    const ids = async (eos: string, tokenizer: object = tokenizerJson) =>
-      (
-        await load({
-          "config.json": { eos_token_id: [4, 5] },
-          "tokenizer.json": { ...tokenizer },
-          "tokenizer_config.json": { eos_token: eos },
-        })
-      ).eosTokenIds
-    expect(await ids("<|im_end|>")).toEqual([7, 4, 5])
-    expect(await ids("</s>")).toEqual([2, 4, 5])
-    expect(await ids("constructor")).toEqual([4, 5])
-    expect(
-      await ids("b", {
-        model: {
-          vocab: [
-            ["a", 0],
-            ["b", -1.5],
-          ],
-        },
-      }),
-    ).toEqual([1, 4, 5])
+  test("are those of config.json, then those of generation_config.json, each once", async () => {
+    const files = {
+      ...smallest,
+      "config.json": { eos_token_id: [4, 5] },
+      "generation_config.json": { eos_token_id: [5, 1] },
+    }
+    expect((await load(files)).eosTokenIds).toEqual([4, 5, 1])
   })
 
   test("of a model with several parts are the language model's", async () => {

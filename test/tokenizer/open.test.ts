@@ -1,0 +1,52 @@
+import { expect, test } from "bun:test"
+import { openVocabularyFile } from "../../src/tokenizer/open"
+import { byteLevelTokenizer } from "./small-tokenizers"
+
+const utf8 = new TextEncoder()
+
+/** Ids of "low", or why there are none. */
+function ids(name: string, content: string | object, config: object = {}): readonly number[] | string {
+  const bytes = utf8.encode(typeof content === "string" ? content : JSON.stringify(content))
+  const opened = openVocabularyFile(name, bytes, config)
+  if (!opened.ok) return opened.error.message
+  const encoded = opened.value.encode("low", { addSpecialTokens: false })
+  return encoded.ok ? Array.from(encoded.value) : encoded.error.message
+}
+
+/** Lines of `base64 rank` for the letters, and then for their words. */
+const ranks = ["l", "o", "w", "lo", "low"].map((token, rank) => `${btoa(token)} ${rank}`).join("\n")
+
+test("a tokenizer.json with BPE is read from its bytes", () => {
+  // Bytes are the first 256 ids, and "low" has no merge.
+  expect(ids("tokenizer.json", byteLevelTokenizer().json)).toEqual([108, 111, 119])
+})
+
+test("other model kinds of tokenizer.json go to the fallback", () => {
+  const wordPiece = {
+    added_tokens: [],
+    normalizer: null,
+    pre_tokenizer: { type: "Whitespace" },
+    post_processor: null,
+    decoder: { type: "WordPiece", prefix: "##", cleanup: true },
+    model: {
+      type: "WordPiece",
+      unk_token: "[UNK]",
+      continuing_subword_prefix: "##",
+      max_input_chars_per_word: 100,
+      vocab: { "[UNK]": 0, lo: 1, "##w": 2 },
+    },
+  }
+  expect(ids("tokenizer.json", wordPiece)).toEqual([1, 2])
+})
+
+test("rank files are told by their names", () => {
+  expect(ids("a.tiktoken", ranks)).toEqual([4])
+  const config = { added_tokens_decoder: { "5": { content: "low", special: true } } }
+  expect(ids("tiktoken.model", ranks, config)).toEqual([5])
+  expect(ids("a.tiktoken", ranks, config)).toEqual([4])
+})
+
+test("a file that is nothing of the kind is a value that says so", () => {
+  expect(ids("tokenizer.json", "")).toBe("the tokenizer is not supported: a file without ranks")
+  expect(ids("tokenizer.json", "{")).toStartWith("the tokenizer is not supported: a file that is no JSON: ")
+})
