@@ -73,9 +73,10 @@ function decodeCase(outputs: number, logprobs: number): Case & { readonly frame:
   const sum = (): number => {
     let total = 0
     if (!decoder.decode(frames).ok) throw new Error("the message was not decoded")
-    for (let i = 0; i < batch.count; i++) {
-      total += batch.slot[i]! + batch.serial[i]! + batch.tokenIds[batch.start[i]!]! + batch.finish[i]!
-      if (batch.present[i] === 0) continue
+    const { count, slot, serial, tokenIds, start, finish, present } = batch
+    for (let i = 0; i < count; i++) {
+      total += slot[i]! + serial[i]! + tokenIds[start[i]!]! + finish[i]!
+      if (present[i] === 0) continue
       const rows = fields.logprobs(i)
       if (!rows.ok || rows.value === null) throw new Error("the logprobs were not decoded")
       total += rows.value.tokenIds[rows.value.width - 2]!

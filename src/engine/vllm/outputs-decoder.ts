@@ -68,13 +68,10 @@ export class OutputsDecoder {
         return
       case MessageField.outputs: {
         const count = reader.readArraySize()
-        if (this.outputs(body, reader.at, count)) {
-          batch.count = count
-          reader.at = this.at
-        } else {
-          reader.at = this.at
-          reader.fail(this.fault)
-        }
+        const isWhole = this.outputs(body, reader.at, count)
+        reader.at = this.at
+        if (isWhole) batch.count = count
+        else reader.fail(this.fault)
         return
       }
       case MessageField.schedulerStats:
@@ -103,20 +100,31 @@ export class OutputsDecoder {
     }
   }
 
-  /** Hot: all outputs, from `at`. Leaves `this.at` behind them; false with `this.fault` where one is malformed. */
+  /**
+   * All outputs, from `at`. Leaves `this.at` behind them; false with `this.fault` where one is malformed. Room grows with
+   * what was read, never with what a count claims.
+   */
   private outputs(bytes: Uint8Array, from: number, count: number): boolean {
+    const { batch } = this
+    this.at = from
+    for (let done = 0; done < count; ) {
+      const until = Math.min(count, batch.slot.length)
+      if (!this.some(bytes, done, until)) return false
+      done = until
+      if (done < count) batch.growOutputs()
+    }
+    return true
+  }
+
+  /** Hot: outputs `first` to `until`, for which there is room; the arrays stay the same meanwhile. */
+  private some(bytes: Uint8Array, first: number, until: number): boolean {
     const { batch, ids } = this
-    let { slot, serial, start, end: ends, finish, stopTokenId, present, fieldsAt } = batch
+    const { slot, serial, start, end: ends, finish, stopTokenId, present, fieldsAt } = batch
     const end = bytes.length
     let tokenIds = batch.tokenIds
-    let tokens = 0
-    let at = from
-    for (let i = 0; i < count; i++) {
-      // Room grows with what has been read, never with what a count claims.
-      if (i === slot.length) {
-        batch.growOutputs()
-        ;({ slot, serial, start, end: ends, finish, stopTokenId, present, fieldsAt } = batch)
-      }
+    let tokens = first === 0 ? 0 : ends[first - 1]!
+    let { at } = this
+    for (let i = first; i < until; i++) {
       // An output takes three bytes at least: the headers of itself, its id and its token ids.
       if (at + 3 > end) return this.broken(at, "the message ends within an output")
       let tag = bytes[at]!

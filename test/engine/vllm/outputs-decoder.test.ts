@@ -151,6 +151,15 @@ describe("outputs", () => {
     expect(decodeOutputs(body)).toEqual([{ ...plain, slot: -1, serial: null, tokenIds: [], present: bits }])
   })
 
+  test("of a message larger than any before it are all there", () => {
+    const tokenIds = (i: number): number[] => [i, i * 100, 3].slice(0, i % 4)
+    const outputs = Array.from({ length: 1_500 }, (_, i) =>
+      outputOf({ requestId: ids.make("a", i, 7 * i), tokenIds: tokenIds(i) }),
+    )
+    const expected = outputs.map((_, i) => ({ ...plain, slot: i, serial: 7 * i, tokenIds: tokenIds(i) }))
+    expect(decodeOutputs(messageOf(outputs))).toEqual(expected)
+  })
+
   test("of one message say nothing about the next", () => {
     const { decoder, fields } = newDecoder()
     const full = outputOf({
