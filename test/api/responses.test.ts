@@ -83,15 +83,11 @@ describe("a response", () => {
         input_tokens_details: {
           cached_tokens: 0,
           cache_write_tokens: 0,
-          input_tokens_per_turn: [],
-          cached_tokens_per_turn: [],
         },
         output_tokens: 2,
         output_tokens_details: {
           reasoning_tokens: 0,
           tool_output_tokens: 0,
-          output_tokens_per_turn: [],
-          tool_output_tokens_per_turn: [],
         },
         total_tokens: 11,
       },

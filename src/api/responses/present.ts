@@ -160,21 +160,21 @@ export function itemId(
   return `${callName(names, name).kind === "custom" ? "ctc_" : "fc_"}${id}`
 }
 
+/**
+ * Counts alone. vLLM adds lists of counts per turn of built-in tools, which do not exist here; the Agents SDK for
+ * JavaScript takes nothing but numbers among the details, and would end each stream with an error.
+ */
 function responseUsage(usage: ChoiceUsage): object {
   return {
     input_tokens: usage.promptTokens,
     input_tokens_details: {
       cached_tokens: usage.cachedTokens,
       cache_write_tokens: usage.cacheWriteTokens,
-      input_tokens_per_turn: [],
-      cached_tokens_per_turn: [],
     },
     output_tokens: usage.outputTokens,
     output_tokens_details: {
       reasoning_tokens: usage.reasoningTokens,
       tool_output_tokens: 0,
-      output_tokens_per_turn: [],
-      tool_output_tokens_per_turn: [],
     },
     total_tokens: usage.promptTokens + usage.outputTokens,
   }

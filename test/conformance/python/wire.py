@@ -36,8 +36,7 @@ EXTENSIONS = {
         "output_messages", "metrics",
     },
     "ResponseFunctionCallArgumentsDoneEvent": {"name"},
-    "InputTokensDetails": {"input_tokens_per_turn", "cached_tokens_per_turn"},
-    "OutputTokensDetails": {"tool_output_tokens", "output_tokens_per_turn", "tool_output_tokens_per_turn"},
+    "OutputTokensDetails": {"tool_output_tokens"},
 }
 
 # Values of the contract that the client's types do not know, as (last parts of the place, value).
