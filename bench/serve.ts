@@ -80,7 +80,7 @@ async function runRows(servers: readonly Competitor[]): Promise<void> {
   const script = await scriptOf(ours!, options.tokens - 1)
   for (const server of servers) {
     // Warm code, warm caches.
-    await measure(server, { api: "chat", stream: true, connections: 8 }, script, 32)
+    await measure(server, { api: "chat", stream: true, connections: 8 }, script, options.stepMs > 0 ? 32 : 512)
   }
   printHead()
   for (const connections of options.connections) {
