@@ -23,9 +23,25 @@ export function jsonString(text: string): string {
   return lineBreakers.test(text) ? oneLine(json) : json
 }
 
+// Bun has it, and the types of the language's library do not know it yet (ECMA-262, "JSON.parse source text access").
+const { rawJSON } = JSON as JSON & { rawJSON(text: string): object }
+
+/**
+ * Any value as JSON text. Integers beyond 2^53 are `bigint` here: clients send them (a schema's bounds, say) and get them
+ * back in the echo, engines send them in transfer parameters. They keep their digits.
+ */
+export function jsonText(value: unknown): string {
+  try {
+    return JSON.stringify(value)
+  } catch {
+    // Nearly no reply holds one: only then is each value looked at.
+    return JSON.stringify(value, (_, each) => (typeof each === "bigint" ? rawJSON(String(each)) : each))
+  }
+}
+
 /** Any value as JSON on one line, as `jsonString` makes it. */
 export function jsonLine(value: unknown): string {
-  const json = JSON.stringify(value)
+  const json = jsonText(value)
   return lineBreakers.test(json) ? oneLine(json) : json
 }
 

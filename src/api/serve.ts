@@ -14,6 +14,7 @@ import { err, ok, type Result } from "../result"
 import type { Endpoint, Exchange, LowerContext, Lowered } from "./endpoint"
 import { type ApiError, errorResponse, invalid } from "./errors"
 import { Fold } from "./fold"
+import { jsonText } from "./frames"
 import { isServed, namedAdapter } from "./models"
 import { constrainReply, type ReplyConstraint } from "./reply-constraint"
 import type { RequestEntry } from "./request-entry"
@@ -248,7 +249,8 @@ class Call<Body, Ask> implements RunningRequest {
       this.logFailure(failure)
       return errorResponse(failure, this.headers)
     }
-    return Response.json(this.endpoint.present(exchange, this.folds), { headers: this.headers })
+    const json = jsonText(this.endpoint.present(exchange, this.folds))
+    return new Response(json, { headers: { ...this.headers, "content-type": "application/json;charset=utf-8" } })
   }
 
   private stream(lowered: Lowered<Ask>, exchange: Exchange<Ask>): Response {
