@@ -23,7 +23,7 @@ export interface GenerateRequest {
   readonly requestId: string
   readonly promptTokenIds: Uint32Array
   readonly sampling: SamplingParams
-  /** End-of-sequence ids of the model (first = primary); empty when `ignoreEos`. */
+  /** End-of-sequence ids of the model, the primary one first; under `ignoreEos` they only bound `minTokens`. */
   readonly eosTokenIds: readonly number[]
   /** Lower is earlier; 0 unless the server schedules by priority. */
   readonly priority: number

@@ -1,5 +1,5 @@
 /** A Qwen3 model folder without weights, made of the vocabulary and the template that a published package holds. */
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { loadModelFolder } from "../../src/model/files"
@@ -19,9 +19,6 @@ export const qwen3WindowTokens = 4096
 export async function qwen3Profile(): Promise<ModelProfile> {
   const folder = mkdtempSync(join(tmpdir(), "qwen3-"))
   try {
-    for (const file of ["tokenizer.json", "tokenizer_config.json"]) {
-      copyFileSync(join(vocabularyFolder, file), join(folder, file))
-    }
     writeJson(folder, "config.json", {
       architectures: ["Qwen3ForCausalLM"],
       model_type: "qwen3",
@@ -40,12 +37,12 @@ export async function qwen3Profile(): Promise<ModelProfile> {
       contextTokensMax: qwen3WindowTokens,
       generationConfig: "auto",
       overrideGenerationConfig: {},
-      tokenizerFolder: null,
+      tokenizerFolder: vocabularyFolder,
     })
     if (!loaded.ok) throw new Error(loaded.error.message)
     return loaded.value
   } finally {
-    // All files are read by now.
+    // What stays to be read, the vocabulary, is elsewhere.
     rmSync(folder, { recursive: true })
   }
 }
