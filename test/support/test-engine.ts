@@ -343,7 +343,9 @@ export class TestEngine {
           this.deaths.push(`a message of type ${frames[0]}`)
       }
     } catch (cause) {
+      // As the real one: its input thread ends, and it says nothing of it.
       this.deaths.push(String(cause))
+      this.deafen()
     }
   }
 
