@@ -13,6 +13,8 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from casebook import Fault, check, equal
+
 # Fields that vLLM's API has beyond OpenAI's, by the model they stand on. Anything else that the models lack is a fault.
 EXTENSIONS = {
     "ChatCompletion": {
@@ -51,20 +53,6 @@ EVENTS = {
     typing.get_args(member.model_fields["type"].annotation)[0]: member
     for member in typing.get_args(typing.get_args(ResponseStreamEvent)[0])
 }
-
-
-class Fault(Exception):
-    """What the server sent is not what its contract says."""
-
-
-def check(holds, what):
-    if not holds:
-        raise Fault(what)
-
-
-def equal(got, expected, what):
-    if got != expected:
-        raise Fault(f"{what}: expected {expected!r}, got {got!r}")
 
 
 def validate(model, raw, beyond=()):

@@ -1,30 +1,21 @@
-"""The Python client against a running server: `python cases.py BASE_URL MODEL`.
-
-Writes one JSON line a case, {"name", "error": null | text}. The names are the functions' first lines; python.test.ts
-has a test for each.
-"""
+"""The Python client against a running server: `python openai_cases.py BASE_URL MODEL`."""
 
 import asyncio
-import json
-import sys
-import traceback
 
 import openai
 from openai import AsyncOpenAI, OpenAI
 from pydantic import BaseModel
 
-from wire import ABORTED, FIRST_TOKEN, REPEATED, Fault, Wire, check, equal
+from casebook import BASE_URL, CALL, MODEL, SENTENCE, Fault, case, check, equal, run_cases, script
+from wire import ABORTED, FIRST_TOKEN, REPEATED, Wire
 
-BASE_URL, MODEL = sys.argv[1:3]
 wire = Wire(BASE_URL, MODEL)
 client = OpenAI(base_url=BASE_URL, api_key="unused", max_retries=0)
 
-SENTENCE = "Grüße aus Zürich: 東京は晴れ、 +3 °C 🌤️."
 MESSAGES = [{"role": "user", "content": "How is the weather?"}]
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 CHAT_TOOL = {"type": "function", "function": {"name": "get_weather", "description": "d", "parameters": PARAMETERS}}
 TOOL = {"type": "function", "name": "get_weather", "parameters": PARAMETERS, "strict": False}
-CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Zürich"}}\n</tool_call>'
 MIXED = f"<think>Let me see.</think>{SENTENCE}{CALL}{CALL}"
 
 
@@ -33,24 +24,12 @@ class Weather(BaseModel):
     celsius: int
 
 
-def script(text, **more):
-    return {"vllm_xargs": {"sim_text": text, **more}}
-
-
 def chat(**more):
     return {"messages": MESSAGES, **more}
 
 
 def respond(**more):
     return {"input": "How is the weather?", **more}
-
-
-CASES = []
-
-
-def case(function):
-    CASES.append(function)
-    return function
 
 
 # Objects and events, validated strictly
@@ -256,10 +235,4 @@ def models():
     equal([card.id for card in client.models.list()], [MODEL], "models")
 
 
-for run in CASES:
-    try:
-        run()
-        failure = None
-    except Exception as reason:  # one line a case, whatever broke in it
-        failure = str(reason) if isinstance(reason, Fault) else traceback.format_exc()
-    print(json.dumps({"name": run.__doc__, "error": failure}), flush=True)
+run_cases()
