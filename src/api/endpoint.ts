@@ -71,6 +71,8 @@ export interface Lowered<Ask> {
   readonly priority: number
   readonly cacheSalt: string | null
   readonly sessionId: string | null
+  /** What the client knows of a prompt of ids: whether the reasoning lies behind it. Absent or null = not known. */
+  readonly reasoningEnded?: boolean | null
   readonly ask: Ask
 }
 

@@ -17,30 +17,34 @@ export type ParserChoice = ReadingOptions["parser"]
 /** Receives what is counted. Written by `api/serve` only. */
 export type RequestObserver = Pick<Metrics, "started" | "tokens" | "choiceEnded">
 
-/** Everything a request needs. */
-export interface ServeRoom {
+/** What takes a request from its body to token ids: all that a role without an engine has. */
+export interface PromptRoom {
   readonly config: Config
   readonly facts: ModelFacts
   readonly preparer: Preparer
-  readonly generate: GenerateRoom
   /** For conversations, and for completions, which have no structure. */
   readonly chatParser: ParserChoice
   readonly textParser: ParserChoice
   /** Ids that end a reply; the first is the primary one. */
   readonly eosTokenIds: readonly number[]
-  readonly admission: Admission
-  readonly observer: RequestObserver
   readonly log: (line: string) => void
   /** 32 hex digits. */
   readonly newId: () => string
   /** Unix seconds. */
   readonly unixTime: () => number
+}
+
+/** Everything a request needs that is answered here. */
+export interface ServeRoom extends PromptRoom {
+  readonly generate: GenerateRoom
+  readonly admission: Admission
+  readonly observer: RequestObserver
   /** Requests that run, so that a shutdown can end them. */
   readonly running: Set<RunningRequest>
 }
 
 /** What endpoints lower a request with these headers against. */
-export function lowerContext(room: ServeRoom, headers: Headers): LowerContext {
+export function lowerContext(room: PromptRoom, headers: Headers): LowerContext {
   return { config: room.config, model: room.facts, headers, newId: room.newId }
 }
 

@@ -9,17 +9,15 @@ import { type SseWriter, sseResponse } from "../http/sse"
 import type { EngineError, FinishReason } from "../ir/engine"
 import type { GenerateRequest, LoraAdapter } from "../ir/generate-request"
 import type { ItemSink } from "../ir/item-event"
-import type { Prepared } from "../prompt/prepare"
 import { err, ok, type Result } from "../result"
 import type { Endpoint, Exchange, LowerContext, Lowered } from "./endpoint"
-import { type ApiError, errorResponse, invalid } from "./errors"
+import { type ApiError, errorResponse } from "./errors"
+import { headerFields, makeExchange, samplingOf } from "./exchange"
 import { Fold } from "./fold"
 import { jsonText } from "./frames"
 import { isServed, namedAdapter } from "./models"
-import { constrainReply, type ReplyConstraint } from "./reply-constraint"
 import type { RequestEntry } from "./request-entry"
-import { lowerContext, type RunningRequest, type ServeRoom } from "./room"
-import { replyTokens } from "./sampling"
+import { lowerContext, type PromptRoom, type RunningRequest, type ServeRoom } from "./room"
 import type { BodyCheck } from "./schema"
 
 /** Headers of every reply to this request, streams included. */
@@ -47,7 +45,7 @@ export function serve<Body, Ask>(endpoint: Endpoint<Body, Ask>, room: ServeRoom)
 export async function readBody<Body>(
   request: Request,
   check: BodyCheck<TSchema & { readonly static: Body }>,
-  room: ServeRoom,
+  room: PromptRoom,
 ): Promise<Result<Body, ApiError>> {
   const read = await readJsonBody(request, room.config.limits)
   if (!read.ok) return read
@@ -58,7 +56,7 @@ export async function readBody<Body>(
 }
 
 /** An unknown `model`, or null. */
-export function modelFault(body: unknown, room: ServeRoom): ApiError | null {
+export function modelFault(body: unknown, room: PromptRoom): ApiError | null {
   const model: unknown = typeof body === "object" && body !== null ? Reflect.get(body, "model") : null
   if (typeof model !== "string" || isServed(model, room.facts, room.config.skipModelNameValidation)) return null
   return {
@@ -105,7 +103,7 @@ class Call<Body, Ask> implements RunningRequest {
       this.adapter = namedAdapter(body, this.room.facts)
       const lowered = this.endpoint.lower(body, this.context)
       if (!lowered.ok) return errorResponse(lowered.error, this.headers)
-      const exchange = this.prepare(lowered.value)
+      const exchange = makeExchange(lowered.value, this.room, this.context, this.adapter)
       if (!exchange.ok) return errorResponse(exchange.error, this.headers)
       this.entry.id = exchange.value.id
       this.logRequest(lowered.value, exchange.value)
@@ -129,54 +127,6 @@ class Call<Body, Ask> implements RunningRequest {
     const error: EngineError = { kind: "shutting_down", message: "the server is being stopped" }
     this.failSinks(error)
     this.generation.abort()
-  }
-
-  private prepare(lowered: Lowered<Ask>): Result<Exchange<Ask>, ApiError> {
-    const { room } = this
-    const prompts: Prepared[] = []
-    for (const input of lowered.prompts) {
-      const prepared = room.preparer.prepare(input, lowered.truncation)
-      if (!prepared.ok) return prepared
-      prompts.push(prepared.value)
-    }
-    const { sampling } = lowered
-    if (lowered.parsing.isChat && room.chatParser.needsSpecialTokens) sampling.skipSpecialTokens = false
-    const constraint = this.constraint(lowered, prompts)
-    sampling.structuredOutputs = constraint.structuredOutputs
-    sampling.maxTokens = replyTokens(lowered.replyTokensMax, prompts[0]!.tokenIds.length, this.context)
-    if (sampling.minTokens > sampling.maxTokens) {
-      const { minTokens, maxTokens } = sampling
-      return err(
-        invalid("min_tokens", `min_tokens must be less than or equal to max_tokens=${maxTokens}, got ${minTokens}.`),
-      )
-    }
-    return ok({
-      id: lowered.id,
-      createdAt: room.unixTime(),
-      model: this.adapter?.name ?? room.facts.names[0]!,
-      ask: lowered.ask,
-      prompts,
-      choicesPerPrompt: lowered.choicesPerPrompt,
-      sampling,
-      reasoningEnded: constraint.reasoningEnded,
-      facts: room.facts,
-      config: room.config,
-    })
-  }
-
-  /** Chat replies may have reasoning before what the constraint is for, and calls in its place. */
-  private constraint(lowered: Lowered<Ask>, prompts: readonly Prepared[]): ReplyConstraint {
-    const { config, chatParser } = this.room
-    const { structuredOutputs } = lowered.sampling
-    const [conversation] = lowered.prompts
-    if (!lowered.parsing.isChat || conversation?.kind !== "conversation") {
-      return { structuredOutputs, reasoningEnded: null }
-    }
-    const { parallelToolCalls } = lowered
-    const request = { conversation, parallelToolCalls, structuredOutputs }
-    const backend = config.vllm.structuredOutputsBackend
-    const takesTags = backend === "auto" || backend === "xgrammar"
-    return constrainReply(request, prompts[0]!.tokenIds, config.toolStrictLevel, takesTags, chatParser)
   }
 
   /** Starts all choices with these sinks, or says why the engine will not have them. */
@@ -210,24 +160,23 @@ class Call<Body, Ask> implements RunningRequest {
 
   private generateRequest(lowered: Lowered<Ask>, exchange: Exchange<Ask>, index: number): GenerateRequest {
     const { room } = this
-    const prompt = exchange.prompts[Math.floor(index / exchange.choicesPerPrompt)]!
-    const { sampling } = exchange
-    const seed =
-      sampling.seed === null ? null : BigInt.asIntN(64, sampling.seed + BigInt(index % exchange.choicesPerPrompt))
-    const maxTokens = replyTokens(lowered.replyTokensMax, prompt.tokenIds.length, this.context)
+    const promptIndex = Math.floor(index / exchange.choicesPerPrompt)
+    const sampling = samplingOf(lowered, exchange, promptIndex, this.context)
+    if (sampling.seed !== null) {
+      sampling.seed = BigInt.asIntN(64, sampling.seed + BigInt(index % exchange.choicesPerPrompt))
+    }
     return {
       // A client may reuse its ids; the engine's must be its own.
       requestId: `${exchange.id}-${index}-${room.newId().slice(0, 8)}`,
-      promptTokenIds: prompt.tokenIds,
-      sampling: { ...sampling, seed, maxTokens },
+      promptTokenIds: exchange.prompts[promptIndex]!.tokenIds,
+      sampling,
       eosTokenIds: room.eosTokenIds,
       priority: lowered.priority,
       cacheSalt: lowered.cacheSalt,
       sessionId: lowered.sessionId,
       lora: this.adapter,
       reasoningEnded: exchange.reasoningEnded,
-      dataParallelRank: intHeader(this.request.headers.get("x-data-parallel-rank")),
-      traceHeaders: traceHeaders(this.request.headers),
+      ...headerFields(this.request.headers),
     }
   }
 
@@ -361,16 +310,4 @@ const nothingDone = {
 
 function makeFolds<Ask>(exchange: Exchange<Ask>): Fold[] {
   return Array.from({ length: exchange.prompts.length * exchange.choicesPerPrompt }, () => new Fold())
-}
-
-function intHeader(value: string | null): number | null {
-  return value !== null && /^\d{1,6}$/.test(value) ? Number(value) : null
-}
-
-/** W3C trace context, forwarded as it came. */
-function traceHeaders(headers: Headers): { readonly [name: string]: string } | null {
-  const traceparent = headers.get("traceparent")
-  if (traceparent === null) return null
-  const tracestate = headers.get("tracestate")
-  return tracestate === null ? { traceparent } : { traceparent, tracestate }
 }
