@@ -224,6 +224,27 @@ describe("responses.stream", () => {
     expect(final.status).toBe("completed")
   })
 
+  test("ends with the response of the last event, from which the accumulated text does not differ", async () => {
+    const said = thinking("Hm.", `${sentence}${callText("get_weather", { city: "Zürich" })}`)
+    const stream = client.responses.stream({ model, input, tools, ...script(said) })
+    const events: ResponseStreamEvent[] = []
+    stream.on("event", (event) => {
+      events.push(event)
+    })
+    const final = await stream.finalResponse()
+    const last = terminal(events)
+    // The helper adds what it parsed, and the text as a whole, to the objects that came.
+    expect(final).toMatchObject({ ...last })
+    expect(last.output.map(({ type }) => type)).toEqual(["reasoning", "message", "function_call"])
+    const accumulated = new Map<number, string>()
+    for (const event of events) {
+      if (!("delta" in event) || !("output_index" in event)) continue
+      accumulated.set(event.output_index, (accumulated.get(event.output_index) ?? "") + event.delta)
+    }
+    expect([...accumulated.values()]).toEqual(["Hm.", sentence, JSON.stringify({ city: "Zürich" })])
+    expect(last.output_text ?? sentence).toBe(sentence)
+  })
+
   test("builds a call's arguments", async () => {
     const stream = client.responses.stream({
       model,
