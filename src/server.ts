@@ -18,7 +18,8 @@ import { readVocabulary } from "./model/files"
 import type { ModelProfile } from "./model/profile"
 import { plainFactory } from "./parser/families/plain"
 import { chooseParser } from "./parser/registry"
-import { openPreparer } from "./prompt/prepare"
+import { Preparer } from "./prompt/prepare"
+import { openTemplateRenderer } from "./prompt/template-renderer"
 import { ok, type Result } from "./result"
 import { eosIds } from "./tokenizer/eos-ids"
 import { openO200k, openVocabularyFile } from "./tokenizer/open"
@@ -54,16 +55,15 @@ export async function startServer(
 
   const facts = modelFacts(config, profile, tokenizer.value, chatTemplates, chatParser.value)
   const metrics = createMetrics({ modelName: facts.names[0]!, contextTokensMax: facts.contextTokensMax })
-  const preparer = openPreparer({
+  const renderer = openTemplateRenderer({
     tokenizer: tokenizer.value,
     chatTemplates,
-    contextTokensMax: facts.contextTokensMax,
     specialTokens: profile.specialTokens,
     contentFormat: config.chatTemplateContentFormat,
     promptSpecialTokens: config.promptSpecialTokens,
     onUnguarded: () => metrics.unguardedPrompt(),
   })
-  if (!preparer.ok) return preparer
+  if (!renderer.ok) return renderer
   const opened = openEngine(config, {
     encode: (text) => encodeBare(tokenizer.value, text),
     decode: (tokenIds) => tokenizer.value.decode(tokenIds, false),
@@ -78,7 +78,11 @@ export async function startServer(
   const room: AppRoom = {
     config,
     facts,
-    preparer: preparer.value,
+    preparer: new Preparer({
+      tokenizer: tokenizer.value,
+      renderer: renderer.value,
+      contextTokensMax: facts.contextTokensMax,
+    }),
     generate: {
       engine,
       tokenizer: tokenizer.value,

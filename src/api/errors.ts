@@ -79,6 +79,7 @@ export function errorBody(error: ApiError): ErrorBody {
       return badBody(`${title}:\n  ${error.problems.join("\n  ")}`, error.param)
     }
     case "invalid_request":
+    case "conversation_refused":
       return badRequest(error.message, error.param)
     case "template_refused":
       return badRequest(error.message, null)
