@@ -29,10 +29,10 @@ async function stream(server: VllmTestServer, tokenIds: readonly number[]): Prom
   return choices.flatMap((choice) => choice.token_ids ?? []).slice(0, -1)
 }
 
-/** Instances of a class of ours that are alive. */
-function alive(name: string): number {
+/** Objects that are alive. */
+function alive(): number {
   Bun.gc(true)
-  return heapStats().objectTypeCounts[name] ?? 0
+  return heapStats().objectCount
 }
 
 async function allAtOnce(server: VllmTestServer, streams: number, tokens: number): Promise<void> {
@@ -51,14 +51,18 @@ describe("an engine of our own", () => {
   test("serves 256 streams at once, round after round, in the same slots, and nothing is left of them", async () => {
     const engine = await server.attach({ stepMs: 0 })
     await allAtOnce(server, 256, 12)
-    const before = alive("RunningSequence")
+    engine.adds.length = 0
+    server.log.length = 0
+    const before = alive()
     for (let round = 0; round < 3; round++) await allAtOnce(server, 256, 12)
-    const slots = engine.adds.map((add) => Number.parseInt(String(add.request_id).slice(-12, -7), 16))
-    expect(engine.adds).toHaveLength(4 * 256)
+    const ids = engine.adds.splice(0).map((add) => String(add.request_id))
+    server.log.length = 0
+    const slots = ids.map((id) => Number.parseInt(id.slice(-12, -7), 16))
+    expect(ids).toHaveLength(3 * 256)
     expect(Math.max(...slots)).toBeLessThan(256)
-    expect(new Set(engine.adds.map((add) => add.request_id)).size).toBe(4 * 256)
-    // The last ones may still be held by a timer or a socket.
-    expect(alive("RunningSequence")).toBeLessThan(before + 64)
+    expect(new Set(ids).size).toBe(3 * 256)
+    // A stream takes dozens while it runs. A timer or a socket may hold the last ones for a moment.
+    await until(() => alive() - before < 3 * 256, 10_000)
     expect([engine.live, engine.deaths, await server.counts()]).toEqual([[], [], { running: 0, waiting: 0, inside: 0 }])
     engine.vanish()
     await until(async () => (await server.get("/health")).status === 503)
@@ -105,8 +109,6 @@ describe("an engine of our own", () => {
     )
     socket.pause()
     await until(() => engine.live.length === 1)
-    // Instances are counted at all.
-    expect(alive("RunningSequence")).toBeGreaterThan(0)
     const requestId = engine.live[0]!
     const tokenIds = Array.from({ length: 2_000 }, (_, i) => 1_000 + i)
     // Each makes some 20 KB of a reply; what is held and what the kernel takes end somewhere.

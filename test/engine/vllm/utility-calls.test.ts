@@ -1,0 +1,44 @@
+import { expect, test } from "bun:test"
+import { UtilityCalls } from "../../../src/engine/vllm/utility-calls"
+
+test("answers find their calls in any order, and those that nobody waits for are dropped", async () => {
+  const calls = new UtilityCalls()
+  const [first, second, third] = [calls.begin("a", null), calls.begin("b", 60_000), calls.begin("c", null)]
+  expect(new Set([first.id, second.id, third.id]).size).toBe(3)
+  calls.answered(999, null, 1)
+  calls.answered(third.id, "no such method", null)
+  calls.answered(second.id, null, { x: [1] })
+  calls.answered(second.id, null, 2)
+  calls.answered(first.id, null, false)
+  expect(await Promise.all([first.answer, second.answer, third.answer])).toEqual([
+    { ok: true, value: false },
+    { ok: true, value: { x: [1] } },
+    { ok: false, error: { kind: "utility_failed", message: "no such method" } },
+  ])
+})
+
+test("a call that is not answered in time fails by its method's name, and its late answer is dropped", async () => {
+  const calls = new UtilityCalls()
+  const { id, answer } = calls.begin("sleep", 5)
+  const timeout = { kind: "utility_timeout", message: "the engine did not answer sleep within 5 ms" }
+  expect(await answer).toEqual({ ok: false, error: timeout } as never)
+  calls.answered(id, null, true)
+})
+
+test("a call that cannot be sent is not taken for one that the engine refused", async () => {
+  const calls = new UtilityCalls()
+  const { id, answer } = calls.begin("a", null)
+  calls.unsent(id, "engine 0 cannot be reached")
+  expect(await answer).toEqual({ ok: false, error: { kind: "engine_gone", message: "engine 0 cannot be reached" } })
+})
+
+test("all calls fail with their engine, and later ones can be made", async () => {
+  const calls = new UtilityCalls()
+  const answers = [calls.begin("a", null), calls.begin("b", 60_000)].map(({ answer }) => answer)
+  calls.failAll("it is gone")
+  const gone = { ok: false, error: { kind: "engine_gone", message: "it is gone" } } as const
+  expect(await Promise.all(answers)).toEqual([gone, gone])
+  const { id, answer } = calls.begin("c", null)
+  calls.answered(id, null, 3)
+  expect(await answer).toEqual({ ok: true, value: 3 })
+})
