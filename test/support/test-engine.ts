@@ -234,6 +234,11 @@ export class TestEngine {
     this.coordinatorOutput?.send(pack([this.rank, [], stats, float(0), null, null, complete, start, null]))
   }
 
+  /** To the coordinator: any frame. */
+  sayRawToCoordinator(frame: Uint8Array): void {
+    this.coordinatorOutput?.send(frame)
+  }
+
   /** Its input thread has died: the input connection closes, and all else goes on. */
   deafen(): void {
     this.input?.close()
