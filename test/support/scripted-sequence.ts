@@ -6,7 +6,7 @@ import type { Decoded, DecodedRequest } from "./strict-decoder"
 type Fields = { readonly [name: string]: Decoded }
 
 /** How a request may ask to fail (`test_fail`), after `test_fail_after` tokens. */
-export type ScriptedFailure = "retryable" | "validation" | "failed" | "dead" | "vanish"
+export type ScriptedFailure = "retryable" | "validation" | "failed" | "dead" | "vanish" | "deaf"
 
 /** Finish codes of the protocol. */
 const stop = 0

@@ -8,7 +8,7 @@ import { connectZmtp } from "../../src/engine/zmtp/dialer"
 import type { SocketType, ZmtpDialer, ZmtpHandler, ZmtpPeer } from "../../src/engine/zmtp/peer"
 import { schedulerStats } from "./engine-outputs"
 import { float, type Packable, pack } from "./message-pack"
-import { ScriptedSequence } from "./scripted-sequence"
+import { type ScriptedFailure, ScriptedSequence } from "./scripted-sequence"
 import { type DecodedRequest, StrictEngine } from "./strict-decoder"
 import { readWire, type WireValue } from "./wire-value"
 
@@ -163,6 +163,11 @@ export class TestEngine {
     return new Promise((resolve) => this.waiting.push({ holds, resolve }))
   }
 
+  /** It is dead, or was ended. */
+  get isEnded(): boolean {
+    return this.closed
+  }
+
   /** Whether both data connections are open, as far as it knows. */
   get isConnected(): boolean {
     return this.input?.isOpen === true && this.output?.isOpen === true
@@ -195,16 +200,21 @@ export class TestEngine {
     if (this.isHung || this.closed || this.running.size === 0) return
     const outputs: (readonly Packable[])[] = []
     for (const sequence of [...this.running.values()]) {
-      if (sequence.failsNow && (sequence.failure === "dead" || sequence.failure === "vanish")) {
-        if (sequence.failure === "dead") this.die()
-        else this.vanish()
-        return
-      }
+      if (sequence.failsNow && this.breaksBy(sequence.failure)) return
       const { output, isLast } = sequence.step(this.options.outputSize)
       outputs.push(output)
       if (isLast) this.forget(sequence.id)
     }
     this.sayOutputs(outputs)
+  }
+
+  /** A failure that is not the request's alone. */
+  private breaksBy(failure: ScriptedFailure | null): boolean {
+    if (failure === "dead") this.die()
+    else if (failure === "vanish") this.vanish()
+    else if (failure === "deaf") this.deafen()
+    else return false
+    return true
   }
 
   /** A message with these outputs. */

@@ -24,13 +24,17 @@ export class HostedEngine implements Engine {
   private readonly link: VllmEngine
   private readonly process: EngineProcess
   private closed = false
+  private readonly engines: number
   private overdue: Timer | null = null
+  /** Ranks of the present run that have not registered yet. */
+  private readonly missing = new Set<number>()
   /** By rank: engines that are lost while their process still runs. */
   private readonly mourned = new Map<number, Timer>()
 
   private constructor(config: VllmConfig, command: HostedCommand, link: VllmEngine, log: (line: string) => void) {
     this.config = config
     this.link = link
+    this.engines = command.engines
     const host = isWildcard(config.address) ? "127.0.0.1" : hostOf(link.address)
     const at = { host, port: portOf(link.address) }
     this.process = new EngineProcess({
@@ -51,8 +55,7 @@ export class HostedEngine implements Engine {
     const link = VllmEngine.open(config, {
       ...ports,
       ready: (rank) => {
-        hosted?.cancelOverdue()
-        hosted?.forgive(rank)
+        hosted?.registered(rank)
         ports.ready(rank)
       },
       lost: (rank, reason) => {
@@ -88,14 +91,21 @@ export class HostedEngine implements Engine {
     await this.process.stop(this.config.stopTimeoutMs)
   }
 
-  /** An engine that has not registered in time is started again. */
+  /** When one of the engines has not registered in time, they are started again. */
   private expectReady(afterMs: number): void {
     const { startupTimeoutSeconds } = this.config
+    for (let rank = 0; rank < this.engines; rank++) this.missing.add(rank)
     if (startupTimeoutSeconds === null) return
     this.overdue = setTimeout(
       () => this.process.restart(`it did not register within ${startupTimeoutSeconds} s`),
       afterMs + startupTimeoutSeconds * 1_000,
     )
+  }
+
+  private registered(rank: number): void {
+    this.forgive(rank)
+    this.missing.delete(rank)
+    if (this.missing.size === 0) this.cancelOverdue()
   }
 
   /** A process that neither ends nor brings its engine back is started again. */
