@@ -123,7 +123,8 @@ function lowerContent(
 }
 
 function lowerCall(call: NonNullable<ChatMessage["tool_calls"]>[number]): HistoryCall {
-  return { id: call.id ?? null, name: call.function.name, arguments: lowerArguments(call.function.arguments ?? null) }
+  const given = call.function.arguments ?? null
+  return { id: call.id ?? null, name: call.function.name, arguments: lowerArguments(given), ...argumentsText(given) }
 }
 
 /** Nesting of arguments inside a string, where the body's own limit does not look. */
@@ -137,6 +138,12 @@ export function lowerArguments(given: Json): Json {
   if (typeof given !== "string") return given ?? {}
   const parsed = parseJsonText(given, argumentsDepthMax)
   return parsed.ok && isRecord(parsed.value) ? parsed.value : {}
+}
+
+/** Arguments that came as text, as they came: some formats show the model its own words. No arguments are no words. */
+export function argumentsText(given: Json): Pick<HistoryCall, "argumentsText"> {
+  if (given === null) return { argumentsText: "" }
+  return typeof given === "string" ? { argumentsText: given } : {}
 }
 
 /** Function tools in chat's nested shape. */

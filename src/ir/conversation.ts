@@ -19,6 +19,8 @@ export interface HistoryCall {
   readonly id: string | null
   readonly name: string
   readonly arguments: Json
+  /** The arguments as the client wrote them; absent when it sent no text. */
+  readonly argumentsText?: string
 }
 
 /** One turn. `content: null` differs from `""`: templates can tell them apart. */

@@ -48,3 +48,9 @@ export interface TextTooLong {
 export interface NoChatTemplate {
   readonly kind: "no_chat_template"
 }
+
+/** A format that cannot be written with the model's vocabulary: a start-up error. */
+export interface RendererUnusable {
+  readonly kind: "renderer_unusable"
+  readonly message: string
+}

@@ -2,7 +2,7 @@
 import type { ContentPart, HistoryCall, Json, Message } from "../../ir/conversation"
 import { err, ok, type Result } from "../../result"
 import { lowerPart, type MediaUse, mediaFault } from "../content-part"
-import { lowerArguments } from "../conversation"
+import { argumentsText, lowerArguments } from "../conversation"
 import type { LowerContext } from "../endpoint"
 import { type InvalidRequest, invalid } from "../errors"
 import { isRecord } from "../schema"
@@ -168,7 +168,8 @@ class ItemReader {
       return fault(index, "the arguments of a function_call must be JSON text.")
     }
     const flatName = flatToolName(item.namespace, name)
-    this.assistant().toolCalls.push({ id: call_id, name: flatName, arguments: lowerArguments(given) })
+    const call = { id: call_id, name: flatName, arguments: lowerArguments(given), ...argumentsText(given) }
+    this.assistant().toolCalls.push(call)
     return null
   }
 

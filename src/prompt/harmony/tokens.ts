@@ -1,0 +1,144 @@
+import { err, ok, type Result } from "../../result"
+import type { EncodeFailure, Tokenizer } from "../../tokenizer/tokenizer"
+import type { EncodeBounds, RenderedPrompt, RendererUnusable, TextTooLong } from "../renderer"
+import type { HarmonyMessage } from "./message"
+
+/** The special tokens that frame messages, by name. */
+const spellings = {
+  start: "<|start|>",
+  channel: "<|channel|>",
+  constrain: "<|constrain|>",
+  message: "<|message|>",
+  end: "<|end|>",
+  call: "<|call|>",
+} as const
+type Special = keyof typeof spellings
+
+/** Ids of the special tokens in one vocabulary, which also keeps them out of texts. */
+export interface HarmonyVocabulary {
+  readonly encodeSegments: NonNullable<Tokenizer["encodeSegments"]>
+  readonly ids: { readonly [name in Special]: number }
+}
+
+/** Looks the special tokens up. A vocabulary without one of them cannot write the format. */
+export function harmonyVocabulary(tokenizer: Tokenizer): Result<HarmonyVocabulary, RendererUnusable> {
+  const idOf = (name: Special): number => tokenizer.tokenToId(spellings[name])
+  const ids = {
+    start: idOf("start"),
+    channel: idOf("channel"),
+    constrain: idOf("constrain"),
+    message: idOf("message"),
+    end: idOf("end"),
+    call: idOf("call"),
+  }
+  const missing = Object.entries(ids).find(([, id]) => id < 0)?.[0]
+  if (missing !== undefined) {
+    return unusable(`the vocabulary has no token <|${missing}|>, which prompts in the Harmony format need`)
+  }
+  const { encodeSegments } = tokenizer
+  if (encodeSegments === undefined) return unusable("the tokenizer cannot keep special tokens out of a prompt's text")
+  return ok({ ids, encodeSegments: encodeSegments.bind(tokenizer) })
+}
+
+function unusable(message: string): Result<never, RendererUnusable> {
+  return err({ kind: "renderer_unusable", message })
+}
+
+/**
+ * Writes messages as ids. Only the frame is made of special tokens: whatever a text spells out is text. The parts of a
+ * header are encoded one by one, as the model saw them in training. Source: openai-harmony 0.0.8.
+ */
+export class HarmonyWriter {
+  private readonly vocabulary: HarmonyVocabulary
+  private readonly bounds: EncodeBounds
+  private readonly parts: Uint32Array[] = []
+  private tokens = 0
+  private text = ""
+  private textBytes = 0
+  private failure: EncodeFailure | TextTooLong | null = null
+
+  constructor(vocabulary: HarmonyVocabulary, bounds: EncodeBounds) {
+    this.vocabulary = vocabulary
+    this.bounds = bounds
+  }
+
+  /** A whole message. */
+  message(message: HarmonyMessage): void {
+    this.openMessage(message)
+    this.special(message.role === "assistant" && message.recipient !== null ? "call" : "end")
+  }
+
+  /** A message that the model goes on with: without its end. */
+  openMessage({ role, name, recipient, channel, contentType, texts }: HarmonyMessage): void {
+    this.special("start")
+    if (role === "tool") {
+      this.plain(name ?? "")
+    } else {
+      this.plain(role)
+      if (name !== null) this.plain(`:${name}`)
+    }
+    if (recipient !== null && recipient !== "all") this.plain(` to=${recipient}`)
+    if (channel !== null) {
+      this.special("channel")
+      this.plain(channel)
+    }
+    if (contentType !== null) this.contentType(contentType)
+    this.special("message")
+    for (const text of texts) this.plain(text)
+  }
+
+  /** The beginning of the model's own turn. */
+  reply(): void {
+    this.special("start")
+    this.plain("assistant")
+  }
+
+  /** The prompt, or what made it impossible. */
+  finish(): Result<RenderedPrompt, EncodeFailure | TextTooLong> {
+    if (this.failure !== null) return err(this.failure)
+    const tokenIds = new Uint32Array(this.tokens)
+    let at = 0
+    for (const part of this.parts) {
+      tokenIds.set(part, at)
+      at += part.length
+    }
+    return ok({ tokenIds, text: this.text })
+  }
+
+  private contentType(contentType: string): void {
+    if (!contentType.startsWith(spellings.constrain)) {
+      this.plain(` ${contentType}`)
+      return
+    }
+    this.plain(" ")
+    this.special("constrain")
+    this.plain(contentType.slice(spellings.constrain.length))
+  }
+
+  private special(name: Special): void {
+    this.add(Uint32Array.of(this.vocabulary.ids[name]), spellings[name])
+  }
+
+  private plain(text: string): void {
+    const { textBytesMax, tokensMax } = this.bounds
+    if (text === "" || this.failure !== null || (tokensMax !== null && this.tokens > tokensMax)) return
+    const textBytes = this.textBytes + Buffer.byteLength(text)
+    if (textBytes > textBytesMax) {
+      this.failure = { kind: "text_too_long", textBytes, textBytesMax }
+      return
+    }
+    const encoded = this.vocabulary.encodeSegments([{ text, special: "text" }], {
+      addSpecialTokens: false,
+      ...(tokensMax !== null && { tokensMax: Math.max(1, tokensMax - this.tokens) }),
+    })
+    if (encoded.ok) this.add(encoded.value, text)
+    else this.failure = encoded.error
+  }
+
+  private add(ids: Uint32Array, text: string): void {
+    this.parts.push(ids)
+    this.tokens += ids.length
+    this.text += text
+    this.textBytes += Buffer.byteLength(text)
+  }
+}
