@@ -1,13 +1,19 @@
 /**
- * Chat templates: text compiled once per model, rendered per request. The lexer and parser are npm `@huggingface/jinja`'s;
- * evaluation (`jinja/`) follows the reference, which is Jinja 3.1 in the environment of transformers.
+ * Chat templates: text compiled once per model, rendered per request. The reference is Jinja 3.1 in the environment of
+ * transformers; `jinja/` parses and evaluates by its rules.
  */
 import type { Json } from "../ir/conversation"
 import { err, ok, type Result } from "../result"
-import { loopsOverContent } from "./jinja/content-loop"
-import { globalScope, templateValue } from "./jinja/globals"
-import { Interpreter, Scope } from "./jinja/interpreter"
-import { type Node, nodesOf, parseTemplate } from "./jinja/syntax"
+import { loopsOverContent, namesRead } from "./jinja/content-loop"
+import { Context } from "./jinja/frame"
+import { globalVariables } from "./jinja/globals"
+import { templateValue } from "./jinja/json-value"
+import type { Program } from "./jinja/own-blocks"
+import { parseTemplate } from "./jinja/parser"
+import { Run, systemClock, type TemplateClock, type TemplateLimits, templateLimits } from "./jinja/run"
+import { compileProgram } from "./jinja/statement-compiler"
+import type { Statement } from "./jinja/syntax"
+import type { Value } from "./jinja/value"
 
 /** A template text that cannot be read. */
 export interface TemplateUnusable {
@@ -41,13 +47,19 @@ export interface ChatTemplate {
   render(variables: TemplateVariables): Result<string, TemplateRefused>
 }
 
-/** Compiles a template; `now` is the clock behind `strftime_now` (local time). */
+/** What a template is compiled with: the clock behind `strftime_now` (local time), and what a rendering may cost. */
+export interface TemplateSurroundings {
+  readonly clock?: TemplateClock
+  readonly limits?: TemplateLimits
+}
+
+/** Compiles a template. */
 export function compileTemplate(
   text: string,
-  now: () => Date = () => new Date(),
+  { clock = systemClock, limits = templateLimits }: TemplateSurroundings = {},
 ): Result<ChatTemplate, TemplateUnusable> {
   try {
-    return ok(new CompiledTemplate(text, parseTemplate(text), now))
+    return ok(new CompiledTemplate(text, parseTemplate(text), clock, limits))
   } catch (cause) {
     return err({ kind: "template_unusable", message: `the chat template cannot be read: ${messageOf(cause)}` })
   }
@@ -72,16 +84,20 @@ export function chooseTemplate(
 class CompiledTemplate implements ChatTemplate {
   readonly contentFormat: ContentFormat
   readonly knowsDeveloper: boolean
-  private readonly nodes: readonly Node[]
+  private readonly program: Program
   private readonly names: ReadonlySet<string>
-  private readonly now: () => Date
+  private readonly globals: ReadonlyMap<string, Value>
+  private readonly clock: TemplateClock
+  private readonly limits: TemplateLimits
 
-  constructor(text: string, nodes: readonly Node[], now: () => Date) {
-    this.nodes = nodes
-    this.now = now
-    this.names = namesRead(nodes)
-    this.contentFormat = loopsOverContent(nodes) ? "openai" : "string"
+  constructor(text: string, statements: readonly Statement[], clock: TemplateClock, limits: TemplateLimits) {
+    this.program = compileProgram(statements)
+    this.names = namesRead(statements)
+    this.globals = globalVariables(clock)
+    this.contentFormat = loopsOverContent(statements) ? "openai" : "string"
     this.knowsDeveloper = text.includes("'developer'") || text.includes('"developer"')
+    this.clock = clock
+    this.limits = limits
   }
 
   reads(name: string): boolean {
@@ -89,34 +105,18 @@ class CompiledTemplate implements ChatTemplate {
   }
 
   render(variables: TemplateVariables): Result<string, TemplateRefused> {
-    const scope = new Scope(globalScope(this.now))
     try {
-      for (const name of Object.keys(variables)) scope.set(name, templateValue(variables[name]))
-      return ok(new Interpreter().render(this.nodes, scope))
+      const values = new Map<string, Value>()
+      for (const name of Object.keys(variables)) values.set(name, templateValue(variables[name]))
+      return ok(this.program(new Context(values, this.globals), new Run(this.clock, this.limits)))
     } catch (cause) {
-      // Includes running out of stack in a macro that calls itself: the template's doing, whichever way it fails.
+      // Includes running out of stack or memory: the template's doing, whichever way it fails.
       return err({ kind: "template_refused", message: messageOf(cause) })
     }
   }
 }
 
 function messageOf(cause: unknown): string {
+  if (cause instanceof RangeError) return `the template asks for too much: ${cause.message}`
   return cause instanceof Error ? cause.message : String(cause)
-}
-
-/** Every name the template looks up as a variable, whether or not it also sets it. */
-function namesRead(nodes: readonly Node[]): Set<string> {
-  const names = new Set<string>()
-  // Names of attributes, arguments, filters and tests are identifiers too; their parents come first.
-  const others = new Set<Node>()
-  for (const node of nodesOf(nodes)) {
-    if (node.type === "Identifier" && !others.has(node)) names.add(node.value)
-    else if (node.type === "MemberExpression" && !node.computed) others.add(node.property)
-    else if (node.type === "KeywordArgumentExpression") others.add(node.key)
-    else if (node.type === "TestExpression") others.add(node.test)
-    else if (node.type === "FilterExpression" || node.type === "FilterStatement") {
-      others.add(node.filter.type === "Identifier" ? node.filter : node.filter.callee)
-    }
-  }
-  return names
 }

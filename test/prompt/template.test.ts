@@ -16,7 +16,7 @@ import type { Result } from "../../src/result"
 const now = (): Date => new Date(2026, 2, 5, 14, 7, 9)
 
 function compiled(text: string): ChatTemplate {
-  const template = compileTemplate(text, now)
+  const template = compileTemplate(text, { clock: { now, elapsed: () => 0 } })
   if (!template.ok) throw new Error(template.error.message)
   return template.value
 }
@@ -89,16 +89,16 @@ describe("a template that refuses", () => {
     expect(refusal("{{ x() }}")).toBe("'x' is undefined")
     expect(refusal("{% for i in 3 %}{% endfor %}")).toBe("'int' object is not iterable")
     expect(refusal("{{ nope | tojson }}")).toBe("Object of type Undefined is not JSON serializable")
-    expect(refusal("{{ 1 | nope }}")).toBe("No filter named 'nope'.")
+    expect(refusal("{% if x is defined %}{{ 1 | nope }}{% endif %}", { x: 1 })).toBe("No filter named 'nope' found.")
     expect(refusal("{{ 1 / 0 }}")).toBe("division by zero")
   })
 
   test("cannot fill the memory or run for ever", () => {
-    expect(refusal("{{ 'x' * 10 ** 10 }}")).toBe("the repeated text is too long")
+    expect(refusal("{{ 'x' * 10 ** 10 }}")).toBe("the template builds too much text")
     expect(refusal("{{ range(10 ** 9) }}")).toContain("Range too big")
     expect(refusal("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}")).not.toStartWith("rendered")
     const loops = "{% for i in range(100000) %}".repeat(3) + "{% endfor %}".repeat(3)
-    expect(refusal(loops)).toBe("the template takes too many rounds")
+    expect(refusal(loops)).toBe("the template takes too many steps")
   }, 60_000)
 
   test("that cannot be read is known at once", () => {
@@ -195,7 +195,7 @@ describe.skipIf(!present)("the reference's own output", () => {
     test(id, () => {
       const text = input.template ?? readFileSync(join(root, input.template_file ?? ""), "utf8")
       const context = input.context_json ?? readFileSync(join(root, input.context_file ?? ""), "utf8")
-      const template = compileTemplate(text, now)
+      const template = compileTemplate(text, { clock: { now, elapsed: () => 0 } })
       const result = template.ok ? template.value.render(exactContext(context)) : template
       if (expected.output === undefined) expect(result.ok).toBe(false)
       else expect(result).toEqual({ ok: true, value: expected.output })

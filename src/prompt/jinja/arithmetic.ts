@@ -1,46 +1,64 @@
-import { Float, isNumber, repr, TemplateError, Tuple, text, toFloat, typeName, type Value } from "./value"
+import { escaped } from "./markup"
+import { formatPercent } from "./percent-format"
+import { type Run, TemplateError } from "./run"
+import {
+  Float,
+  integer,
+  isNumber,
+  isText,
+  Markup,
+  type NumberValue,
+  plainText,
+  Tuple,
+  toFloat,
+  toIndex,
+  typeName,
+  type Value,
+} from "./value"
 
-/** UTF-16 units or items that one operation may build: a template must not fill the memory by `'x' * 10 ** 10`. */
-export const builtSizeMax = 64 * 1024 * 1024
+/** Python's binary operators on numbers, texts and lists. */
+export type Operator = "+" | "-" | "*" | "/" | "//" | "%" | "**"
 
-/** Python's binary operators on template values; the message of a failure is Python's. */
-export function operate(operator: string, left: Value, right: Value): Value {
-  if (operator === "~") return text(left) + text(right)
+/** `left operator right` by Python's rules; the message of a failure is Python's. */
+export function operate(operator: Operator, left: Value, right: Value, run: Run): Value {
+  if (operator === "+") {
+    if (typeof left === "string" && typeof right === "string") {
+      run.checkText(left.length + right.length)
+      return left + right
+    }
+    if (typeof left === "number" && typeof right === "number") {
+      const sum = left + right
+      if (Number.isSafeInteger(sum)) return sum
+    }
+  }
   if (isNumber(left) && isNumber(right)) return numeric(operator, left, right)
-  if (operator === "+") return joined(left, right)
-  if (operator === "*") return repeated(left, right)
-  if (operator === "%" && typeof left === "string") return formatPercent(left, right)
+  if (operator === "+") return joined(left, right, run)
+  if (operator === "*") return repeated(left, right, run)
+  if (operator === "%" && isText(left)) return formatPercent(left, right, run)
   throw unsupported(operator, left, right)
 }
 
 /** Python's unary minus and plus. */
-export function signed(sign: string, value: Value): Value {
+export function signed(sign: "-" | "+", value: Value): Value {
   if (!isNumber(value)) throw new TemplateError(`bad operand type for unary ${sign}: '${typeName(value)}'`)
+  if (value instanceof Float) return sign === "-" ? new Float(-value.value) : value
   return sign === "-" ? numeric("-", 0, value) : numeric("+", 0, value)
 }
 
-/** Brings a big integer back to a plain number where it fits, so that equal integers have one form. */
-export function integer(value: bigint): number | bigint {
-  return value >= BigInt(Number.MIN_SAFE_INTEGER) && value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value
-}
-
-function numeric(
-  operator: string,
-  left: number | bigint | boolean | Float,
-  right: number | bigint | boolean | Float,
-): Value {
+function numeric(operator: Operator, left: NumberValue, right: NumberValue): Value {
   if (left instanceof Float || right instanceof Float || operator === "/") {
     return new Float(floatResult(operator, toFloat(left), toFloat(right)))
   }
   if (operator === "**" && Number(right) < 0) return new Float(floatResult("**", Number(left), Number(right)))
   if (typeof left !== "bigint" && typeof right !== "bigint") {
     const quick = smallResult(operator, Number(left), Number(right))
-    if (Number.isSafeInteger(quick)) return quick
+    // `+ 0` turns a negative zero into the only zero that integers have.
+    if (Number.isSafeInteger(quick)) return quick + 0
   }
   return integer(bigResult(operator, BigInt(left), BigInt(right)))
 }
 
-function floatResult(operator: string, a: number, b: number): number {
+function floatResult(operator: Operator, a: number, b: number): number {
   switch (operator) {
     case "+":
       return a + b
@@ -49,28 +67,43 @@ function floatResult(operator: string, a: number, b: number): number {
     case "*":
       return a * b
     case "**":
-      if (a === 0 && b < 0) throw new TemplateError("0.0 cannot be raised to a negative power")
-      return a ** b
+      return power(a, b)
   }
-  if (b === 0) throw new TemplateError("division by zero")
-  switch (operator) {
-    case "/":
-      return a / b
-    case "//":
-      return Math.floor(a / b)
-    case "%":
-      return a - b * Math.floor(a / b)
-    default:
-      throw new TemplateError(`unknown operator ${operator}`)
+  if (b === 0) throw new TemplateError(operator === "/" ? "division by zero" : "float floor division by zero")
+  if (operator === "/") return a / b
+  // JavaScript's remainder has the sign of the dividend, Python's that of the divisor.
+  let remainder = a % b
+  if (remainder === 0) remainder = b < 0 ? -0 : 0
+  else if (b < 0 !== remainder < 0) remainder += b
+  if (operator === "%") return remainder
+  const quotient = (a - remainder) / b
+  if (quotient === 0) return a / b < 0 ? -0 : 0
+  const below = Math.floor(quotient)
+  return quotient - below > 0.5 ? below + 1 : below
+}
+
+function power(a: number, b: number): number {
+  if (a === 0 && b < 0) throw new TemplateError("0.0 cannot be raised to a negative power")
+  if (a < 0 && Number.isFinite(a) && !Number.isInteger(b) && Number.isFinite(b)) {
+    throw new TemplateError("complex numbers are not supported")
   }
+  // Python says that one to any power is one, NaN included.
+  const result = a === 1 || (a === -1 && !Number.isFinite(b) && !Number.isNaN(b)) ? 1 : a ** b
+  if (!Number.isFinite(result) && Number.isFinite(a) && Number.isFinite(b)) {
+    throw new TemplateError("(34, 'Numerical result out of range')")
+  }
+  return result
 }
 
 /** NaN where big integers must decide: they also know Python's words for a division by zero. */
-function smallResult(operator: string, a: number, b: number): number {
-  return b === 0 && (operator === "//" || operator === "%") ? Number.NaN : floatResult(operator, a, b)
+function smallResult(operator: Operator, a: number, b: number): number {
+  if (operator === "**") return Math.abs(a ** b) <= Number.MAX_SAFE_INTEGER ? a ** b : Number.NaN
+  if (operator === "//") return b === 0 ? Number.NaN : Math.floor(a / b)
+  if (operator === "%") return b === 0 ? Number.NaN : a - b * Math.floor(a / b)
+  return floatResult(operator, a, b)
 }
 
-function bigResult(operator: string, a: bigint, b: bigint): bigint {
+function bigResult(operator: Operator, a: bigint, b: bigint): bigint {
   switch (operator) {
     case "+":
       return a + b
@@ -79,7 +112,7 @@ function bigResult(operator: string, a: bigint, b: bigint): bigint {
     case "*":
       return a * b
     case "**":
-      if (b > 10_000n) throw new TemplateError("the exponent is too large")
+      if (b > 100_000n) throw new TemplateError("the exponent is too large")
       return a ** b
   }
   if (b === 0n) throw new TemplateError("integer division or modulo by zero")
@@ -87,56 +120,50 @@ function bigResult(operator: string, a: bigint, b: bigint): bigint {
   return operator === "//" ? quotient : a - b * quotient
 }
 
-function joined(left: Value, right: Value): Value {
-  if (typeof left === "string") {
-    if (typeof right === "string") return left + right
+function joined(left: Value, right: Value, run: Run): Value {
+  if (isText(left)) {
+    if (isText(right)) {
+      run.checkText(plainText(left).length + plainText(right).length)
+      // Where one side is escaped, the other is escaped as well.
+      return new Markup(escaped(left, run) + escaped(right, run))
+    }
+    if (left instanceof Markup) throw unsupported("+", left, right)
     throw new TemplateError(`can only concatenate str (not "${typeName(right)}") to str`)
   }
-  if (Array.isArray(left) && Array.isArray(right)) return [...left, ...right]
-  if (left instanceof Tuple && right instanceof Tuple) return new Tuple([...left.items, ...right.items])
+  if (Array.isArray(left)) {
+    if (!Array.isArray(right)) throw new TemplateError(`can only concatenate list (not "${typeName(right)}") to list`)
+    run.build(left.length + right.length)
+    return left.concat(right)
+  }
+  if (left instanceof Tuple && right instanceof Tuple) {
+    run.build(left.items.length + right.items.length)
+    return new Tuple([...left.items, ...right.items])
+  }
   throw unsupported("+", left, right)
 }
 
-function repeated(left: Value, right: Value): Value {
+function repeated(left: Value, right: Value, run: Run): Value {
   const [sequence, times] = isNumber(left) ? [right, left] : [left, right]
   if (!isNumber(times) || times instanceof Float) throw unsupported("*", left, right)
-  const count = Math.max(0, Number(times))
-  if (typeof sequence === "string") {
-    if (sequence.length * count > builtSizeMax) throw new TemplateError("the repeated text is too long")
-    return sequence.repeat(count)
+  const count = Math.max(0, toIndex(times))
+  if (isText(sequence)) {
+    const plain = plainText(sequence)
+    run.build(plain.length * count)
+    const made = plain === "" ? "" : plain.repeat(count)
+    return sequence instanceof Markup ? new Markup(made) : made
   }
-  if (Array.isArray(sequence)) {
-    if (sequence.length * count > builtSizeMax) throw new TemplateError("the repeated list is too long")
-    return Array.from({ length: count }, () => sequence).flat(1)
-  }
+  if (Array.isArray(sequence)) return repeatedItems(sequence, count, run)
+  if (sequence instanceof Tuple) return new Tuple(repeatedItems(sequence.items, count, run))
   throw unsupported("*", left, right)
+}
+
+function repeatedItems(items: readonly Value[], count: number, run: Run): Value[] {
+  run.build(items.length * count)
+  const made: Value[] = []
+  if (items.length > 0) for (let i = 0; i < count; i++) made.push(...items)
+  return made
 }
 
 function unsupported(operator: string, left: Value, right: Value): TemplateError {
   return new TemplateError(`unsupported operand type(s) for ${operator}: '${typeName(left)}' and '${typeName(right)}'`)
-}
-
-/** Python's `'%s of %d' % (a, b)` for the codes s, r, d, i, f and %, with a width and a precision. */
-export function formatPercent(format: string, given: Value): string {
-  const values = given instanceof Tuple ? [...given.items] : [given]
-  let next = 0
-  return format.replace(
-    /%(?:\((\w+)\))?([-0]?)(\d*)(?:\.(\d+))?([srdif%])/g,
-    (_whole: string, name: string | undefined, flag: string, width: string, digits: string | undefined, code) => {
-      if (code === "%") return "%"
-      const value = name === undefined ? values[next++] : given instanceof Map ? given.get(name) : undefined
-      if (name === undefined && next > values.length) throw new TemplateError("not enough arguments for format string")
-      const plain = percentText(value, String(code), digits)
-      const wide = Math.min(Number(width || "0"), 10_000)
-      return flag === "-" ? plain.padEnd(wide) : plain.padStart(wide, flag === "0" ? "0" : " ")
-    },
-  )
-}
-
-function percentText(value: Value, code: string, digits: string | undefined): string {
-  if (code === "s") return value === undefined ? "" : text(value)
-  if (code === "r") return repr(value)
-  if (!isNumber(value)) throw new TemplateError(`%${code} format: a real number is required, not ${typeName(value)}`)
-  if (code === "f") return toFloat(value).toFixed(Math.min(Number(digits ?? "6"), 100))
-  return value instanceof Float ? String(Math.trunc(value.value)) : String(typeof value === "boolean" ? +value : value)
 }

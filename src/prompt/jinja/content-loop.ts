@@ -1,11 +1,11 @@
-import { type Node, nodesOf } from "./syntax"
+import { type Expression, nodesOf, type Statement } from "./syntax"
 
 /**
  * Whether some loop runs over a message's content, directly or through a name it was given. Source: CHAT 2, the
  * `auto` rule of vLLM's content format; a macro that loops over its own parameter does not count, as there.
  */
-export function loopsOverContent(nodes: readonly Node[]): boolean {
-  const all = [...nodesOf(nodes)]
+export function loopsOverContent(statements: readonly Statement[]): boolean {
+  const all = [...nodesOf(statements)]
   const lists = new Set(["messages"])
   const messages = new Set<string>()
   const contents = new Set<string>()
@@ -13,45 +13,50 @@ export function loopsOverContent(nodes: readonly Node[]): boolean {
   for (let size = -1; size !== lists.size + messages.size + contents.size; ) {
     size = lists.size + messages.size + contents.size
     for (const node of all) {
-      if (node.type === "For" && node.loopvar.type === "Identifier" && isOneOf(node.iterable, lists)) {
-        messages.add(node.loopvar.value)
+      if (node.type === "for" && node.target.type === "name" && isOneOf(node.iterable, lists)) {
+        messages.add(node.target.name)
       }
-      if (node.type !== "Set" || node.value === null || node.assignee.type !== "Identifier") continue
-      if (isOneOf(node.value, lists)) lists.add(node.assignee.value)
-      if (isElementOf(node.value, lists)) messages.add(node.assignee.value)
-      if (isContentOf(node.value, lists, messages)) contents.add(node.assignee.value)
+      if (node.type !== "set" || node.target.type !== "name") continue
+      if (isOneOf(node.value, lists)) lists.add(node.target.name)
+      if (isElementOf(node.value, lists)) messages.add(node.target.name)
+      if (isContentOf(node.value, lists, messages)) contents.add(node.target.name)
     }
   }
   return all.some(
     (node) =>
-      node.type === "For" &&
+      node.type === "for" &&
       (isOneOf(node.iterable, contents) || isContentOf(unwrapped(node.iterable), lists, messages)),
   )
 }
 
-/** The node behind filters, slices and a loop's condition. */
-function unwrapped(node: Node): Node {
-  if (node.type === "FilterExpression") return unwrapped(node.operand)
-  if (node.type === "SelectExpression") return unwrapped(node.lhs)
-  if (node.type === "MemberExpression" && node.property.type === "SliceExpression") return unwrapped(node.object)
-  return node
+/** Every name that the template looks up as a variable, whether or not it also sets it. */
+export function namesRead(statements: readonly Statement[]): ReadonlySet<string> {
+  const names = new Set<string>()
+  for (const node of nodesOf(statements)) if (node.type === "name") names.add(node.name)
+  return names
 }
 
-function isOneOf(node: Node, names: ReadonlySet<string>): boolean {
+/** The expression behind filters and slices. */
+function unwrapped(node: Expression): Expression {
+  if (node.type === "filter" && node.operand !== null) return unwrapped(node.operand)
+  return node.type === "slice" ? unwrapped(node.object) : node
+}
+
+function isOneOf(node: Expression, names: ReadonlySet<string>): boolean {
   const inner = unwrapped(node)
-  if (inner.type === "Ternary") return isOneOf(inner.trueExpr, names) || isOneOf(inner.falseExpr, names)
-  return inner.type === "Identifier" && names.has(inner.value)
+  if (inner.type === "conditional") {
+    return isOneOf(inner.then, names) || (inner.otherwise !== null && isOneOf(inner.otherwise, names))
+  }
+  return inner.type === "name" && names.has(inner.name)
 }
 
-function isElementOf(node: Node, lists: ReadonlySet<string>): boolean {
+function isElementOf(node: Expression, lists: ReadonlySet<string>): boolean {
   const inner = unwrapped(node)
-  return inner.type === "MemberExpression" && inner.computed && isOneOf(inner.object, lists)
+  return inner.type === "item" && isOneOf(inner.object, lists)
 }
 
-function isContentOf(node: Node, lists: ReadonlySet<string>, messages: ReadonlySet<string>): boolean {
-  if (node.type !== "MemberExpression") return false
-  const { property } = node
-  const name = property.type === "Identifier" && !node.computed ? property.value : null
-  const key = property.type === "StringLiteral" ? property.value : name
+function isContentOf(node: Expression, lists: ReadonlySet<string>, messages: ReadonlySet<string>): boolean {
+  if (node.type !== "attribute" && node.type !== "item") return false
+  const key = node.type === "attribute" ? node.name : node.key.type === "constant" ? node.key.value : null
   return key === "content" && (isOneOf(node.object, messages) || isElementOf(node.object, lists))
 }

@@ -1,17 +1,20 @@
-import type { Json } from "../../ir/conversation"
 import { formatTime } from "./clock"
-import { Scope } from "./interpreter"
+import { fromKeys } from "./container-methods"
+import { text } from "./repr"
+import { type Run, type TemplateClock, TemplateError } from "./run"
+import { bind } from "./signature"
 import {
   type Arguments,
-  Attributes,
-  argument,
   Callable,
-  type Dictionary,
-  Float,
-  iterate,
+  Dictionary,
+  isText,
+  listed,
   Namespace,
-  TemplateError,
-  text,
+  plainText,
+  Range,
+  Special,
+  toIndex,
+  typeName,
   type Value,
 } from "./value"
 
@@ -20,83 +23,165 @@ const rangeItemsMax = 100_000
 
 /**
  * What every template can call: Jinja's globals and the two of transformers, `raise_exception` and `strftime_now`.
- * `now` is the clock.
+ * `lipsum` is left out: no prompt is random text.
  */
-export function globalScope(now: () => Date): Scope {
-  const scope = new Scope(null)
-  const define = (name: string, call: (given: Arguments) => Value): void => scope.set(name, new Callable(call))
-  define("range", range)
-  define("dict", (given) => new Map([...pairsOf(given.positional[0]), ...given.named]))
-  define("namespace", (given) => {
-    const entries = [...pairsOf(given.positional[0])].map(([key, value]): [string, Value] => [text(key), value])
-    return new Namespace(new Map([...entries, ...given.named]))
-  })
-  define("cycler", (given) => cycler(given.positional))
-  define("joiner", (given) => joiner(text(argument(given, 0, "sep") ?? ", ")))
-  define("raise_exception", (given) => {
-    throw new TemplateError(text(given.positional[0]))
-  })
-  define("strftime_now", (given) => formatTime(now(), text(given.positional[0])))
-  return scope
+export function globalVariables(clock: TemplateClock): ReadonlyMap<string, Value> {
+  const callable = (name: string, call: (given: Arguments, run: Run) => Value): [string, Value] => [
+    name,
+    new Callable(`function ${name}`, call),
+  ]
+  return new Map<string, Value>([
+    callable("range", range),
+    ["dict", new DictionaryMaker()],
+    callable("namespace", namespace),
+    callable("cycler", (given) => new Cycler(given)),
+    callable("joiner", (given) => {
+      const [separator] = bind("joiner", [["sep", ", "]], given)
+      return new Joiner(separator)
+    }),
+    callable("raise_exception", (given, run) => {
+      const [message] = bind("raise_exception", [["message"]], given)
+      throw new TemplateError(text(message, run))
+    }),
+    callable("strftime_now", (given) => {
+      const [format] = bind("strftime_now", [["format"]], given)
+      if (isText(format)) return formatTime(clock.now(), plainText(format))
+      throw new TemplateError(`strftime() argument 1 must be str, not ${typeName(format)}`)
+    }),
+  ])
 }
 
-/** A value from a request or a model file as templates see it. Numbers with a fraction are floats. */
-export function templateValue(json: Json | Float | undefined): Value {
-  if (json instanceof Float) return json
-  if (typeof json === "number") return Number.isInteger(json) ? json : new Float(json)
-  if (typeof json !== "object" || json === null) return json
-  if (Array.isArray(json)) return json.map(templateValue)
-  const made: Dictionary = new Map()
-  for (const key of Object.keys(json)) made.set(key, templateValue(json[key]))
+/** What `dict(pairs, name=value)` makes. */
+function dictionaryOf(callee: string, given: Arguments, run: Run): Dictionary {
+  if (given.positional.length > 1) {
+    throw new TemplateError(`${callee} expected at most 1 argument, got ${given.positional.length}`)
+  }
+  const made = new Dictionary()
+  const [source] = given.positional
+  if (source instanceof Dictionary) for (const [key, value] of source.entries()) made.set(key, value)
+  else if (given.positional.length > 0) {
+    for (const pair of listed(source, run)) {
+      const items = listed(pair, run)
+      if (items.length !== 2) {
+        throw new TemplateError(`dictionary update sequence element has length ${items.length}; 2 is required`)
+      }
+      made.set(items[0], items[1])
+    }
+  }
+  for (const [name, value] of given.named) made.set(name, value)
   return made
 }
 
-function pairsOf(source: Value): Dictionary {
-  if (source === undefined) return new Map()
-  if (source instanceof Map) return source
-  return new Map(iterate(source).map((pair): [Value, Value] => [iterate(pair)[0], iterate(pair)[1]]))
+class DictionaryMaker extends Special {
+  readonly typeName = "TemplateDict"
+
+  override attribute(name: string): Value {
+    return name === "fromkeys" ? new Callable("function fromkeys", fromKeys) : undefined
+  }
+
+  override repr(): string {
+    return "<TemplateDict object>"
+  }
+
+  override call(given: Arguments, run: Run): Value {
+    return dictionaryOf("dict", given, run)
+  }
+}
+
+function namespace(given: Arguments, run: Run): Namespace {
+  const entries = dictionaryOf("dict", given, run)
+  for (const key of entries.keys()) checkField(isText(key) ? plainText(key) : "")
+  return new Namespace(entries)
+}
+
+/** Names with an underscore in front are Python's own affair. Source: transformers' `TemplateNamespace`. */
+export function checkField(name: string): void {
+  if (!name.startsWith("_")) return
+  throw new TemplateError(
+    `Chat templates cannot store underscore-prefixed attributes on a namespace, but got '${name}'. Please rename the attribute.`,
+  )
 }
 
 function range(given: Arguments): Value {
-  const [first, second, third] = given.positional.map((value) => {
-    if (typeof value === "number") return value
-    if (typeof value === "boolean") return Number(value)
-    throw new TemplateError("range() takes integers")
-  })
-  const start = second === undefined ? 0 : (first ?? 0)
-  const stop = second ?? first ?? 0
-  const step = third ?? 1
-  if (step === 0) throw new TemplateError("range() arg 3 must not be zero")
-  const count = Math.max(0, Math.ceil((stop - start) / step))
-  if (count > rangeItemsMax) {
-    throw new TemplateError(`Range too big. The sandbox blocks ranges larger than MAX_RANGE (${rangeItemsMax}).`)
+  if (given.named.size > 0) throw new TemplateError("range() takes no keyword arguments")
+  if (given.positional.length < 1 || given.positional.length > 3) {
+    throw new TemplateError(`range expected 1 to 3 arguments, got ${given.positional.length}`)
   }
-  return Array.from({ length: count }, (_, i) => start + i * step)
+  const [first = 0, second, step = 1] = given.positional.map((value) => {
+    if (typeof value === "number" || typeof value === "boolean" || typeof value === "bigint") return toIndex(value)
+    throw new TemplateError(`'${typeName(value)}' object cannot be interpreted as an integer`)
+  })
+  if (step === 0) throw new TemplateError("range() arg 3 must not be zero")
+  const made = second === undefined ? new Range(0, first, step) : new Range(first, second, step)
+  if (made.length <= rangeItemsMax) return made
+  throw new TemplateError(`Range too big. The sandbox blocks ranges larger than MAX_RANGE (${rangeItemsMax}).`)
 }
 
-function cycler(items: readonly Value[]): Value {
-  let at = 0
-  const next = new Callable(() => {
-    const item = items[at % items.length]
-    at += 1
+class Cycler extends Special {
+  readonly typeName = "Cycler"
+  private readonly items: readonly Value[]
+  private at = 0
+
+  constructor(given: Arguments) {
+    super()
+    if (given.named.size > 0) throw new TemplateError("Cycler() takes no keyword arguments")
+    if (given.positional.length === 0) throw new TemplateError("at least one item has to be provided")
+    this.items = given.positional
+  }
+
+  override attribute(name: string): Value {
+    switch (name) {
+      case "next":
+        return new Callable("bound method Cycler.next", () => this.next())
+      case "reset":
+        return new Callable("bound method Cycler.reset", () => this.reset())
+      case "current":
+        return this.items[this.at]
+      case "pos":
+        return this.at
+      default:
+        return undefined
+    }
+  }
+
+  override repr(): string {
+    return "<Cycler object>"
+  }
+
+  private next(): Value {
+    const item = this.items[this.at]
+    this.at = (this.at + 1) % this.items.length
     return item
-  })
-  const reset = new Callable(() => {
-    at = 0
+  }
+
+  private reset(): Value {
+    this.at = 0
     return null
-  })
-  return new Attributes((name) => {
-    if (name === "next") return next
-    if (name === "reset") return reset
-    return name === "current" ? items[at % items.length] : undefined
-  })
+  }
 }
 
-function joiner(separator: string): Value {
-  let used = false
-  return new Callable(() => {
-    const part = used ? separator : ""
-    used = true
-    return part
-  })
+class Joiner extends Special {
+  readonly typeName = "Joiner"
+  private readonly separator: Value
+  private used = false
+
+  constructor(separator: Value) {
+    super()
+    this.separator = separator
+  }
+
+  override attribute(name: string): Value {
+    if (name === "sep") return this.separator
+    return name === "used" ? this.used : undefined
+  }
+
+  override repr(): string {
+    return "<Joiner object>"
+  }
+
+  override call(): Value {
+    if (this.used) return this.separator
+    this.used = true
+    return ""
+  }
 }

@@ -1,151 +1,278 @@
-/**
- * Template text → syntax tree, through the lexer and parser of npm `@huggingface/jinja`. The package does not export
- * its node types, so the shapes that its parser builds are written down here.
- */
-import { parse, tokenize } from "@huggingface/jinja"
+/** The syntax tree of a template, in Jinja's terms. */
+import type { Value } from "./value"
 
-/** The operator's spelling. */
-export interface Operator {
-  readonly value: string
+/** Jinja's comparisons; a chain of them compares each value with the next. */
+export type CompareOperator = "==" | "!=" | "<" | "<=" | ">" | ">=" | "in" | "not in"
+
+/** Arguments of a call, filter or test: `*rest` and `**namedRest` come last. */
+export interface ArgumentNodes {
+  readonly positional: readonly Expression[]
+  readonly named: readonly (readonly [name: string, value: Expression])[]
+  readonly rest: Expression | null
+  readonly namedRest: Expression | null
 }
 
-/** A name. */
-export interface IdentifierNode {
-  readonly type: "Identifier"
-  readonly value: string
+/** A variable. */
+export interface NameNode {
+  readonly type: "name"
+  readonly name: string
 }
 
-/** A call, and a filter with arguments (its callee is then the filter's name). */
+/** `object.name`. */
+export interface AttributeNode {
+  readonly type: "attribute"
+  readonly object: Expression
+  readonly name: string
+}
+
+/** `object[key]`. */
+export interface ItemNode {
+  readonly type: "item"
+  readonly object: Expression
+  readonly key: Expression
+}
+
+/** `object[start:stop:step]`. */
+export interface SliceNode {
+  readonly type: "slice"
+  readonly object: Expression
+  readonly parts: readonly [Expression | null, Expression | null, Expression | null]
+}
+
+/** `callee(arguments)`. */
 export interface CallNode {
-  readonly type: "CallExpression"
-  readonly callee: Node
-  readonly args: readonly Node[]
+  readonly type: "call"
+  readonly callee: Expression
+  readonly args: ArgumentNodes
 }
 
-/** `name=value` in a call or a macro's parameters. */
-export interface NamedNode {
-  readonly type: "KeywordArgumentExpression"
-  readonly key: IdentifierNode
-  readonly value: Node
+/** `operand | name(arguments)`; without an operand it takes the text of a block. */
+export interface FilterNode {
+  readonly type: "filter"
+  readonly operand: Expression | null
+  readonly name: string
+  readonly args: ArgumentNodes
 }
 
-/** `object.property` or, when computed, `object[property]`. */
-export interface MemberNode {
-  readonly type: "MemberExpression"
-  readonly object: Node
-  readonly property: Node
-  readonly computed: boolean
+/** `operand is name(arguments)`. */
+export interface TestNode {
+  readonly type: "test"
+  readonly operand: Expression
+  readonly name: string
+  readonly args: ArgumentNodes
 }
 
-/** `{% for %}` with its `{% else %}`. */
+/** What has a value. */
+export type Expression =
+  | NameNode
+  | AttributeNode
+  | ItemNode
+  | SliceNode
+  | CallNode
+  | FilterNode
+  | TestNode
+  | { readonly type: "constant"; readonly value: Value }
+  | { readonly type: "list" | "tuple" | "concat"; readonly items: readonly Expression[] }
+  | { readonly type: "dictionary"; readonly pairs: readonly (readonly [key: Expression, value: Expression])[] }
+  | {
+      readonly type: "arithmetic"
+      readonly operator: "+" | "-" | "*" | "/" | "//" | "%" | "**"
+      readonly left: Expression
+      readonly right: Expression
+    }
+  | { readonly type: "and" | "or"; readonly left: Expression; readonly right: Expression }
+  | { readonly type: "not"; readonly operand: Expression }
+  | { readonly type: "sign"; readonly operator: "-" | "+"; readonly operand: Expression }
+  | {
+      readonly type: "compare"
+      readonly first: Expression
+      readonly rest: readonly (readonly [operator: CompareOperator, operand: Expression])[]
+    }
+  | {
+      readonly type: "conditional"
+      readonly test: Expression
+      readonly then: Expression
+      readonly otherwise: Expression | null
+    }
+
+/** What `set` and `for` give values to. */
+export type Target =
+  | NameNode
+  | { readonly type: "field"; readonly namespace: string; readonly name: string }
+  | { readonly type: "targets"; readonly items: readonly Target[] }
+
+/** A macro's parameter. */
+export interface ParameterNode {
+  readonly name: string
+  readonly fallback: Expression | null
+}
+
+/** `{% for %}`. */
 export interface ForNode {
-  readonly type: "For"
-  readonly loopvar: Node
-  readonly iterable: Node
-  readonly body: readonly Node[]
-  readonly defaultBlock: readonly Node[]
-}
-
-/** `{% set %}`: `value` is null for the block form. */
-export interface SetNode {
-  readonly type: "Set"
-  readonly assignee: Node
-  readonly value: Node | null
-  readonly body: readonly Node[]
+  readonly type: "for"
+  readonly target: Target
+  readonly iterable: Expression
+  readonly test: Expression | null
+  readonly recursive: boolean
+  readonly body: readonly Statement[]
+  readonly otherwise: readonly Statement[]
 }
 
 /** `{% macro %}`. */
 export interface MacroNode {
-  readonly type: "Macro"
-  readonly name: IdentifierNode
-  readonly args: readonly Node[]
-  readonly body: readonly Node[]
+  readonly type: "macro"
+  readonly name: string
+  readonly parameters: readonly ParameterNode[]
+  readonly body: readonly Statement[]
 }
 
-/** `{% call(…) macro(…) %}`. */
+/** `{% call %}`. */
 export interface CallBlockNode {
-  readonly type: "CallStatement"
+  readonly type: "call_block"
+  readonly parameters: readonly ParameterNode[]
   readonly call: CallNode
-  readonly callerArgs: readonly Node[] | null
-  readonly body: readonly Node[]
+  readonly body: readonly Statement[]
 }
 
-/** `[start:stop:step]`. */
-export interface SliceNode {
-  readonly type: "SliceExpression"
-  readonly start: Node | undefined
-  readonly stop: Node | undefined
-  readonly step: Node | undefined
+/** `{% set target %}…{% endset %}`. */
+export interface SetBlockNode {
+  readonly type: "set_block"
+  readonly target: Target
+  readonly filter: FilterNode | null
+  readonly body: readonly Statement[]
 }
 
-/** Every kind of node. Plain text is a string literal. */
-export type Node =
-  | IdentifierNode
-  | CallNode
-  | NamedNode
-  | MemberNode
+/** `{% with %}`. */
+export interface WithNode {
+  readonly type: "with"
+  readonly targets: readonly Target[]
+  readonly values: readonly Expression[]
+  readonly body: readonly Statement[]
+}
+
+/** `{% block %}`: without inheritance it stands for its own text. */
+export interface BlockNode {
+  readonly type: "block"
+  readonly name: string
+  readonly scoped: boolean
+  readonly required: boolean
+  readonly body: readonly Statement[]
+}
+
+/** What is done. */
+export type Statement =
   | ForNode
-  | SetNode
   | MacroNode
   | CallBlockNode
-  | SliceNode
-  | { readonly type: "Break" | "Continue" | "Comment" }
-  | { readonly type: "If"; readonly test: Node; readonly body: readonly Node[]; readonly alternate: readonly Node[] }
-  | { readonly type: "FilterStatement"; readonly filter: IdentifierNode | CallNode; readonly body: readonly Node[] }
-  | { readonly type: "StringLiteral"; readonly value: string }
-  | { readonly type: "IntegerLiteral" | "FloatLiteral"; readonly value: number }
-  | { readonly type: "ArrayLiteral" | "TupleLiteral"; readonly value: readonly Node[] }
-  | { readonly type: "ObjectLiteral"; readonly value: ReadonlyMap<Node, Node> }
-  | { readonly type: "BinaryExpression"; readonly operator: Operator; readonly left: Node; readonly right: Node }
-  | { readonly type: "UnaryExpression"; readonly operator: Operator; readonly argument: Node }
-  | { readonly type: "FilterExpression"; readonly operand: Node; readonly filter: IdentifierNode | CallNode }
+  | SetBlockNode
+  | WithNode
+  | BlockNode
+  | { readonly type: "data"; readonly text: string }
+  | { readonly type: "print"; readonly values: readonly Expression[] }
   | {
-      readonly type: "TestExpression"
-      readonly operand: Node
-      readonly negate: boolean
-      readonly test: IdentifierNode
+      readonly type: "if"
+      readonly branches: readonly { readonly test: Expression; readonly body: readonly Statement[] }[]
+      readonly otherwise: readonly Statement[]
     }
-  | { readonly type: "SelectExpression"; readonly lhs: Node; readonly test: Node }
-  | { readonly type: "Ternary"; readonly condition: Node; readonly trueExpr: Node; readonly falseExpr: Node }
-  | { readonly type: "SpreadExpression" | "KeywordSpreadExpression"; readonly argument: Node }
+  | { readonly type: "set"; readonly target: Target; readonly value: Expression }
+  | { readonly type: "filter_block"; readonly filter: FilterNode; readonly body: readonly Statement[] }
+  | { readonly type: "scope" | "generation"; readonly body: readonly Statement[] }
+  /** `include`, `extends`, `import`, `from`: the reference has no other templates to load, so these fail. */
+  | { readonly type: "load"; readonly template: Expression; readonly names: readonly string[] }
+  | { readonly type: "break" | "continue"; readonly line: number }
 
-/**
- * Parses a template under the reference's settings: `trim_blocks`, `lstrip_blocks`, line ends read as `\n`, the
- * `generation` tag dropped. Throws the package's `SyntaxError` for a text it cannot read.
- */
-export function parseTemplate(source: string): readonly Node[] {
-  const tokens = tokenize(source.replace(/\r\n?/g, "\n"), { trim_blocks: true, lstrip_blocks: true })
-  // The package types its nodes as opaque classes; their fields are the ones written down above.
-  return parse(tokens).body as unknown as readonly Node[]
+/** Any node. */
+export type Node = Expression | Statement
+
+/** Arguments of nothing. */
+export const noArgumentNodes: ArgumentNodes = { positional: [], named: [], rest: null, namedRest: null }
+
+/** The nodes directly below one, in the order in which Jinja keeps them. Targets are not among them. */
+export function childrenOf(node: Node): readonly Node[] {
+  switch (node.type) {
+    case "name":
+    case "constant":
+    case "data":
+    case "break":
+    case "continue":
+      return []
+    case "list":
+    case "tuple":
+    case "concat":
+      return node.items
+    case "dictionary":
+      return node.pairs.flat()
+    case "attribute":
+      return [node.object]
+    case "item":
+      return [node.object, node.key]
+    case "slice":
+      return [node.object, ...node.parts.filter((part) => part !== null)]
+    case "call":
+      return [node.callee, ...argumentsOf(node.args)]
+    case "filter":
+      return [...(node.operand === null ? [] : [node.operand]), ...argumentsOf(node.args)]
+    case "test":
+      return [node.operand, ...argumentsOf(node.args)]
+    case "arithmetic":
+    case "and":
+    case "or":
+      return [node.left, node.right]
+    case "not":
+    case "sign":
+      return [node.operand]
+    case "compare":
+      return [node.first, ...node.rest.map(([, operand]) => operand)]
+    case "conditional":
+      return [node.test, node.then, ...(node.otherwise === null ? [] : [node.otherwise])]
+    case "print":
+      return node.values
+    case "if":
+      return [...node.branches.flatMap(({ test, body }) => [test, ...body]), ...node.otherwise]
+    case "for":
+      return [node.iterable, ...node.body, ...node.otherwise, ...(node.test === null ? [] : [node.test])]
+    case "set":
+      return [node.value]
+    case "set_block":
+      return [...(node.filter === null ? [] : [node.filter]), ...node.body]
+    case "macro":
+      return [...fallbacksOf(node.parameters), ...node.body]
+    case "call_block":
+      return [node.call, ...fallbacksOf(node.parameters), ...node.body]
+    case "filter_block":
+      return [node.filter, ...node.body]
+    case "with":
+      return [...node.values, ...node.body]
+    case "load":
+      return [node.template]
+    case "block":
+    case "scope":
+    case "generation":
+      return node.body
+  }
+}
+
+/** The argument expressions, in order. */
+export function argumentsOf(args: ArgumentNodes): Expression[] {
+  const rests = [args.rest, args.namedRest].filter((rest) => rest !== null)
+  return [...args.positional, ...args.named.map(([, value]) => value), ...rests]
+}
+
+/** The expressions of those parameters that have one. */
+export function fallbacksOf(parameters: readonly ParameterNode[]): Expression[] {
+  return parameters.map((parameter) => parameter.fallback).filter((fallback) => fallback !== null)
 }
 
 /** All nodes below (and including) the given ones, outer before inner. */
 export function* nodesOf(nodes: readonly Node[]): Generator<Node> {
   for (const node of nodes) {
     yield node
-    yield* nodesOf(partsOf(node))
+    yield* nodesOf(childrenOf(node))
   }
 }
 
-function partsOf(node: Node): Node[] {
-  const parts: Node[] = []
-  for (const [name, field] of Object.entries(node)) {
-    // Operators are tokens of the lexer: they have a type too, but are no nodes.
-    if (name !== "operator") collect(field, parts)
-  }
-  return parts
-}
-
-function collect(field: unknown, parts: Node[]): void {
-  if (Array.isArray(field)) {
-    for (const item of field) collect(item, parts)
-  } else if (field instanceof Map) {
-    for (const [key, value] of field) {
-      collect(key, parts)
-      collect(value, parts)
-    }
-  } else if (typeof field === "object" && field !== null && "type" in field) {
-    // Every object with a type in the parser's tree, operators aside, is a node.
-    parts.push(field as Node)
-  }
+/** The names that a target sets, from left to right. */
+export function namesOf(target: Target): readonly string[] {
+  if (target.type === "name") return [target.name]
+  return target.type === "field" ? [] : target.items.flatMap(namesOf)
 }

@@ -1,8 +1,9 @@
 /**
  * The values a chat template computes with, as Python sees them: an integer and a float are two kinds, lists and
- * dictionaries print as Python prints them, a text's length counts code points. Strings, booleans, arrays and `null`
- * are JavaScript's own; `number` and `bigint` are integers; `undefined` is Jinja's undefined.
+ * dictionaries print as Python prints them, filters give generators that can be read once. Texts, booleans, arrays
+ * (lists) and `null` are JavaScript's own; `number` and `bigint` are integers; `undefined` is Jinja's undefined.
  */
+import { type Run, TemplateError } from "./run"
 
 /** A Python float: 14.0 is not 14 where a template prints it. */
 export class Float {
@@ -13,7 +14,16 @@ export class Float {
   }
 }
 
-/** A Python tuple; differs from a list in how it prints. */
+/** A text that counts as escaped HTML (`escape`, `safe`): adding a plain text to it escapes that text. */
+export class Markup {
+  readonly text: string
+
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+/** A Python tuple; differs from a list in how it prints and in being a possible key. */
 export class Tuple {
   readonly items: readonly Value[]
 
@@ -22,11 +32,173 @@ export class Tuple {
   }
 }
 
+/** A Python range, not spelled out. */
+export class Range {
+  readonly start: number
+  readonly stop: number
+  readonly step: number
+  readonly length: number
+
+  constructor(start: number, stop: number, step: number) {
+    this.start = start
+    this.stop = stop
+    this.step = step
+    this.length = Math.max(0, Math.ceil((stop - start) / step))
+  }
+
+  /** All its numbers. */
+  spelledOut(): number[] {
+    return Array.from({ length: this.length }, (_, i) => this.start + i * this.step)
+  }
+}
+
+/** A Python generator or iterator: it is true even when empty, has no length, and can be read once. */
+export class Lazy {
+  readonly typeName: string
+  readonly items: Iterator<Value>
+
+  constructor(typeName: string, items: Iterator<Value>) {
+    this.typeName = typeName
+    this.items = items
+  }
+
+  [Symbol.iterator](): Iterator<Value> {
+    return this.items
+  }
+}
+
+/** UTF-16 units of a tuple's spelling as a key. */
+const tupleSpellingMax = 65_536
+
+/** What a `Dictionary` files a value under: equal keys (1, 1.0 and true) have one. */
+type Key = null | undefined | number | bigint | string | object
+
+/** A Python dictionary: keys of any hashable kind, in the order they came. */
+export class Dictionary {
+  private readonly filed = new Map<Key, Value>()
+  /** Keys that are not what they are filed under. */
+  private originals: Map<Key, Value> | null = null
+  private tuples: Map<string, Tuple> | null = null
+
+  get size(): number {
+    return this.filed.size
+  }
+
+  get(key: Value): Value {
+    return this.filed.get(typeof key === "string" ? key : this.file(key))
+  }
+
+  has(key: Value): boolean {
+    return this.filed.has(typeof key === "string" ? key : this.file(key))
+  }
+
+  /** A key that is there keeps its place and its first form, as in Python. */
+  set(key: Value, value: Value): this {
+    if (typeof key === "string") {
+      this.filed.set(key, value)
+      return this
+    }
+    const filedUnder = this.file(key)
+    if (filedUnder !== key && !this.filed.has(filedUnder)) {
+      this.originals ??= new Map()
+      this.originals.set(filedUnder, key)
+    }
+    this.filed.set(filedUnder, value)
+    return this
+  }
+
+  keys(): Value[] {
+    // What is filed under itself is a value.
+    if (this.originals === null) return [...this.filed.keys()] as Value[]
+    return Array.from(this.filed.keys(), (key) => this.original(key))
+  }
+
+  values(): Value[] {
+    return [...this.filed.values()]
+  }
+
+  entries(): [Value, Value][] {
+    if (this.originals === null) return [...this.filed] as [Value, Value][]
+    return Array.from(this.filed, ([key, value]) => [this.original(key), value])
+  }
+
+  /** Visits all entries in order, making no list of them. */
+  forEach(visit: (value: Value, key: Value) => void): void {
+    // What is filed under itself is a value.
+    if (this.originals === null) this.filed.forEach(visit as (value: Value, key: Key) => void)
+    else for (const [key, value] of this.filed) visit(value, this.original(key))
+  }
+
+  private original(key: Key): Value {
+    // What is filed under itself is a value; the others are looked up.
+    if (this.originals === null) return key as Value
+    return this.originals.has(key) ? this.originals.get(key) : (key as Value)
+  }
+
+  private file(key: Value): Key {
+    if (typeof key === "boolean") return Number(key)
+    if (key instanceof Float) return floatKey(key.value)
+    if (key instanceof Markup) return key.text
+    if (Array.isArray(key) || key instanceof Dictionary || key instanceof View) {
+      throw new TemplateError(`unhashable type: '${typeName(key)}'`)
+    }
+    if (!(key instanceof Tuple)) return key
+    const spelling = tupleSpelling(key)
+    this.tuples ??= new Map()
+    const known = this.tuples.get(spelling)
+    if (known === undefined) this.tuples.set(spelling, key)
+    return known ?? key
+  }
+}
+
+/** Floats equal integers: beyond 2^53 those are big ones. */
+function floatKey(value: number): number | bigint {
+  return Number.isInteger(value) && !Number.isSafeInteger(value) ? BigInt(value) : value + 0
+}
+
+/** A text that tuples have in common when they are equal. */
+function tupleSpelling(tuple: Tuple): string {
+  const parts = tuple.items.map((item) => {
+    if (item instanceof Tuple) return tupleSpelling(item)
+    if (isText(item)) return JSON.stringify(plainText(item))
+    if (isNumber(item)) return String(item instanceof Float ? floatKey(item.value) : Number(item))
+    if (Array.isArray(item) || item instanceof Dictionary) {
+      throw new TemplateError(`unhashable type: '${typeName(item)}'`)
+    }
+    return typeName(item)
+  })
+  const spelling = `(${parts.join()})`
+  // A tuple of a tuple twice, and so on, would grow without end.
+  if (spelling.length > tupleSpellingMax) throw new TemplateError("the tuple is too large for a key")
+  return spelling
+}
+
+/** What `keys`, `values` and `items` of a dictionary give: it can be read again and again, but not indexed. */
+export class View {
+  readonly kind: "keys" | "values" | "items"
+  private readonly dictionary: Dictionary
+
+  constructor(kind: "keys" | "values" | "items", dictionary: Dictionary) {
+    this.kind = kind
+    this.dictionary = dictionary
+  }
+
+  get size(): number {
+    return this.dictionary.size
+  }
+
+  spelledOut(): Value[] {
+    if (this.kind === "keys") return this.dictionary.keys()
+    if (this.kind === "values") return this.dictionary.values()
+    return this.dictionary.entries().map((pair) => new Tuple(pair))
+  }
+}
+
 /** Jinja's `namespace`: the only thing whose attributes a template may set. */
 export class Namespace {
-  readonly entries: Map<string, Value>
+  readonly entries: Dictionary
 
-  constructor(entries: Map<string, Value>) {
+  constructor(entries: Dictionary) {
     this.entries = entries
   }
 }
@@ -37,26 +209,36 @@ export interface Arguments {
   readonly named: ReadonlyMap<string, Value>
 }
 
+/** No arguments. */
+export const noArguments: Arguments = { positional: [], named: new Map() }
+
 /** Something a template can call: a global, a method or a macro. */
 export class Callable {
-  readonly call: (given: Arguments) => Value
+  /** As Python prints it, without the address. */
+  readonly name: string
+  readonly call: (given: Arguments, run: Run) => Value
 
-  constructor(call: (given: Arguments) => Value) {
+  constructor(name: string, call: (given: Arguments, run: Run) => Value) {
+    this.name = name
     this.call = call
   }
 }
 
-/** An object with computed attributes (`loop`, `cycler`). */
-export class Attributes {
-  readonly attribute: (name: string) => Value
+/** An object of the language itself with computed attributes (`loop`, `cycler`, macros). */
+export abstract class Special {
+  abstract readonly typeName: string
+  /** `undefined` for names it does not have. */
+  abstract attribute(name: string): Value
+  /** Python's `repr`. */
+  abstract repr(): string
+  /** Python's `len`; null for those that have none. */
+  readonly size: number | null = null
 
-  constructor(attribute: (name: string) => Value) {
-    this.attribute = attribute
+  /** Most cannot be called. */
+  call(_given: Arguments, _run: Run): Value {
+    throw new TemplateError(`'${this.typeName}' object is not callable`)
   }
 }
-
-/** A dictionary, in the order its keys came. */
-export type Dictionary = Map<Value, Value>
 
 /** Any value. */
 export type Value =
@@ -67,75 +249,133 @@ export type Value =
   | bigint
   | string
   | Float
+  | Markup
   | Tuple
+  | Range
+  | Lazy
   | Namespace
   | Callable
-  | Attributes
-  | Value[]
+  | Special
+  | View
   | Dictionary
+  | Value[]
 
-/** A failure of the template itself: its message is Python's or Jinja's wording as near as it is known. */
-export class TemplateError extends Error {}
+/** What Python counts as a number. */
+export type NumberValue = number | bigint | boolean | Float
 
-/** No arguments. */
-export const noArguments: Arguments = { positional: [], named: new Map() }
+/** True for what Python counts as a number: int, float, bool. */
+export function isNumber(value: Value): value is NumberValue {
+  return typeof value === "number" || typeof value === "bigint" || typeof value === "boolean" || value instanceof Float
+}
 
-/** The argument at a place or under a name, or `undefined`. */
-export function argument(given: Arguments, index: number, name: string): Value {
-  return index < given.positional.length ? given.positional[index] : given.named.get(name)
+/** True for Python's `int`, without `bool`. */
+export function isInteger(value: Value): value is number | bigint {
+  return typeof value === "number" || typeof value === "bigint"
+}
+
+/** True for texts, escaped or not. */
+export function isText(value: Value): value is string | Markup {
+  return typeof value === "string" || value instanceof Markup
+}
+
+/** The characters of a text. */
+export function plainText(value: string | Markup): string {
+  return typeof value === "string" ? value : value.text
+}
+
+/** Brings a big integer back to a plain number where it fits, so that equal integers have one form. */
+export function integer(value: bigint): number | bigint {
+  return value >= BigInt(Number.MIN_SAFE_INTEGER) && value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value
+}
+
+/** A number as a float. An integer too large for one is the template's error. */
+export function toFloat(value: NumberValue): number {
+  if (value instanceof Float) return value.value
+  const float = Number(value)
+  if (!Number.isFinite(float)) throw new TemplateError("int too large to convert to float")
+  return float
+}
+
+/** An integer for a place in a list or a count: what Python's `__index__` takes. Values beyond 2^53 are cut to it. */
+export function toIndex(value: Value): number {
+  if (typeof value === "number") return value
+  if (typeof value === "boolean") return Number(value)
+  if (typeof value === "bigint") return value > 0n ? Number.MAX_SAFE_INTEGER : Number.MIN_SAFE_INTEGER
+  throw new TemplateError("an integer is required")
 }
 
 /** Python's name of the value's type, for error messages. */
 export function typeName(value: Value): string {
-  if (value === undefined) return "Undefined"
+  switch (typeof value) {
+    case "undefined":
+      return "Undefined"
+    case "boolean":
+      return "bool"
+    case "number":
+    case "bigint":
+      return "int"
+    case "string":
+      return "str"
+  }
   if (value === null) return "NoneType"
-  if (typeof value === "boolean") return "bool"
-  if (typeof value === "number" || typeof value === "bigint") return "int"
-  if (typeof value === "string") return "str"
+  if (Array.isArray(value)) return "list"
+  if (value instanceof Dictionary) return "dict"
   if (value instanceof Float) return "float"
+  if (value instanceof Markup) return "Markup"
   if (value instanceof Tuple) return "tuple"
-  if (value instanceof Namespace) return "Namespace"
+  if (value instanceof Range) return "range"
+  if (value instanceof View) return `dict_${value.kind}`
+  if (value instanceof Namespace) return "TemplateNamespace"
   if (value instanceof Callable) return "function"
-  if (value instanceof Attributes) return "LoopContext"
-  return Array.isArray(value) ? "list" : "dict"
+  return value.typeName
 }
 
 /** Python's truth of a value. */
 export function truthy(value: Value): boolean {
-  if (value instanceof Float) return value.value !== 0
-  if (value instanceof Tuple) return value.items.length > 0
+  if (typeof value !== "object" || value === null) return Boolean(value)
   if (Array.isArray(value)) return value.length > 0
-  if (value instanceof Map) return value.size > 0
-  return Boolean(value)
+  if (value instanceof Dictionary || value instanceof View) return value.size > 0
+  if (value instanceof Float) return value.value !== 0
+  if (value instanceof Markup) return value.text !== ""
+  if (value instanceof Tuple) return value.items.length > 0
+  if (value instanceof Range) return value.length > 0
+  if (value instanceof Special) return value.size !== 0
+  return true
 }
 
-/** True for what Python counts as a number: int, float, bool. */
-export function isNumber(value: Value): value is number | bigint | boolean | Float {
-  return typeof value === "number" || typeof value === "bigint" || typeof value === "boolean" || value instanceof Float
-}
-
-/** The number as JavaScript counts; big integers lose digits, so only floats may go through here. */
-export function toFloat(value: number | bigint | boolean | Float): number {
-  return value instanceof Float ? value.value : Number(value)
-}
-
-/** The items that iteration gives: keys of a dictionary, characters of a text, nothing for undefined. */
-export function iterate(value: Value): readonly Value[] {
+/** What can be gone through, as an array or an iterator: keys of a dictionary, characters of a text. */
+export function iterate(value: Value): readonly Value[] | Lazy {
+  if (Array.isArray(value) || value instanceof Lazy) return value
   if (value === undefined) return []
-  if (Array.isArray(value)) return value
-  if (value instanceof Tuple) return value.items
-  if (value instanceof Map) return [...value.keys()]
   if (typeof value === "string") return Array.from(value)
+  if (value instanceof Dictionary) return value.keys()
+  if (value instanceof Tuple) return value.items
+  if (value instanceof View || value instanceof Range) return value.spelledOut()
+  if (value instanceof Markup) return Array.from(value.text)
   throw new TemplateError(`'${typeName(value)}' object is not iterable`)
+}
+
+/** All items at once; an iterator is read to its end, each item a step. */
+export function listed(value: Value, run: Run): readonly Value[] {
+  const items = iterate(value)
+  if (!(items instanceof Lazy)) return items
+  const list: Value[] = []
+  for (const item of items) {
+    run.step()
+    list.push(item)
+  }
+  return list
 }
 
 /** Python's `len`. */
 export function length(value: Value): number {
   if (value === undefined) return 0
   if (typeof value === "string") return codePoints(value)
-  if (Array.isArray(value)) return value.length
+  if (value instanceof Markup) return codePoints(value.text)
+  if (Array.isArray(value) || value instanceof Range) return value.length
   if (value instanceof Tuple) return value.items.length
-  if (value instanceof Map) return value.size
+  if (value instanceof Dictionary || value instanceof View) return value.size
+  if (value instanceof Special && value.size !== null) return value.size
   throw new TemplateError(`object of type '${typeName(value)}' has no len()`)
 }
 
@@ -151,132 +391,7 @@ export function codePoints(text: string): number {
   return count
 }
 
-/** Python's order of texts: by code point, not by UTF-16 unit. */
-export function compareTexts(a: string, b: string): number {
-  const shorter = Math.min(a.length, b.length)
-  for (let i = 0; i < shorter; i++) {
-    const left = a.charCodeAt(i)
-    const right = b.charCodeAt(i)
-    if (left === right) continue
-    // Surrogates stand for code points above all other units.
-    const leftHigh = left >= 0xd800 && left <= 0xdfff
-    const rightHigh = right >= 0xd800 && right <= 0xdfff
-    if (leftHigh !== rightHigh) return leftHigh ? 1 : -1
-    return left - right
-  }
-  return a.length - b.length
-}
-
-/** Python's `==`. */
-export function equal(a: Value, b: Value): boolean {
-  if (a === b) return true
-  if (isNumber(a) && isNumber(b)) {
-    const left = a instanceof Float ? a.value : typeof a === "boolean" ? Number(a) : a
-    const right = b instanceof Float ? b.value : typeof b === "boolean" ? Number(b) : b
-    // biome-ignore lint/suspicious/noDoubleEquals: a bigint and a number compare by value only this way.
-    return left == right
-  }
-  if (Array.isArray(a)) return Array.isArray(b) && equalItems(a, b)
-  if (a instanceof Tuple) return b instanceof Tuple && equalItems(a.items, b.items)
-  if (!(a instanceof Map) || !(b instanceof Map) || a.size !== b.size) return false
-  for (const [key, value] of a) {
-    if (!b.has(key) || !equal(value, b.get(key))) return false
-  }
-  return true
-}
-
-function equalItems(a: readonly Value[], b: readonly Value[]): boolean {
-  return a.length === b.length && a.every((item, i) => equal(item, b[i]))
-}
-
-/** Python's order, as -1, 0 or 1 in sign; kinds that have none are an error. */
-export function compare(a: Value, b: Value): number {
-  if (isNumber(a) && isNumber(b)) {
-    const left = a instanceof Float ? a.value : typeof a === "boolean" ? Number(a) : a
-    const right = b instanceof Float ? b.value : typeof b === "boolean" ? Number(b) : b
-    return left < right ? -1 : left > right ? 1 : 0
-  }
-  if (typeof a === "string" && typeof b === "string") return compareTexts(a, b)
-  const left = Array.isArray(a) ? a : a instanceof Tuple ? a.items : null
-  const right = Array.isArray(b) ? b : b instanceof Tuple ? b.items : null
-  if (left === null || right === null || typeName(a) !== typeName(b)) {
-    throw new TemplateError(`'<' not supported between instances of '${typeName(a)}' and '${typeName(b)}'`)
-  }
-  for (let i = 0; i < Math.min(left.length, right.length); i++) {
-    const order = equal(left[i], right[i]) ? 0 : compare(left[i], right[i])
-    if (order !== 0) return order
-  }
-  return left.length - right.length
-}
-
-/** Python's `in`. */
-export function contains(container: Value, item: Value): boolean {
-  if (typeof container === "string") {
-    if (typeof item === "string") return container.includes(item)
-    throw new TemplateError(`'in <string>' requires string as left operand, not ${typeName(item)}`)
-  }
-  if (container instanceof Map) return container.has(item)
-  return iterate(container).some((each) => equal(each, item))
-}
-
-/** What `{{ value }}` prints: Python's `str`, with nothing for undefined. */
-export function text(value: Value): string {
-  if (typeof value === "string") return value
-  if (value === undefined) return ""
-  return repr(value)
-}
-
-/** Python's `repr`. */
-export function repr(value: Value): string {
-  if (value === undefined) return "Undefined"
-  if (value === null) return "None"
-  if (value === true) return "True"
-  if (value === false) return "False"
-  if (typeof value === "number" || typeof value === "bigint") return String(value)
-  if (typeof value === "string") return quoted(value)
-  if (value instanceof Float) return floatText(value.value)
-  if (value instanceof Tuple) {
-    const inner = value.items.map(repr).join(", ")
-    return value.items.length === 1 ? `(${inner},)` : `(${inner})`
-  }
-  if (Array.isArray(value)) return `[${value.map(repr).join(", ")}]`
-  if (value instanceof Map) {
-    return `{${Array.from(value, ([key, item]) => `${repr(key)}: ${repr(item)}`).join(", ")}}`
-  }
-  return `<${typeName(value)}>`
-}
-
-/** Python's shortest text of a float: always with a point or an exponent. */
-export function floatText(value: number): string {
-  if (Number.isNaN(value)) return "nan"
-  if (!Number.isFinite(value)) return value > 0 ? "inf" : "-inf"
-  if (value === 0) return Object.is(value, -0) ? "-0.0" : "0.0"
-  const [mantissa = "", exponentText = "0"] = value.toExponential().split("e")
-  const exponent = Number(exponentText)
-  if (exponent >= -4 && exponent < 16) {
-    const plain = String(value)
-    // Small magnitudes: JavaScript goes to exponents only below 1e-6, so this is plain here.
-    return plain.includes(".") ? plain : `${plain}.0`
-  }
-  return `${mantissa}e${exponent < 0 ? "-" : "+"}${String(Math.abs(exponent)).padStart(2, "0")}`
-}
-
-function quoted(value: string): string {
-  const quote = value.includes("'") && !value.includes('"') ? '"' : "'"
-  let inner = ""
-  for (const char of value) {
-    if (char === quote || char === "\\") inner += `\\${char}`
-    else if (char === "\n") inner += "\\n"
-    else if (char === "\r") inner += "\\r"
-    else if (char === "\t") inner += "\\t"
-    else if (char !== " " && /[\p{C}\p{Z}]/u.test(char)) inner += escapedCodePoint(char.codePointAt(0) ?? 0)
-    else inner += char
-  }
-  return quote + inner + quote
-}
-
-function escapedCodePoint(code: number): string {
-  if (code <= 0xff) return `\\x${code.toString(16).padStart(2, "0")}`
-  if (code <= 0xffff) return `\\u${code.toString(16).padStart(4, "0")}`
-  return `\\U${code.toString(16).padStart(8, "0")}`
+/** True when some character takes two UTF-16 units, so that places are not code points. */
+export function hasSurrogates(text: string): boolean {
+  return /[\ud800-\udfff]/.test(text)
 }

@@ -1,0 +1,79 @@
+import type { Run } from "./run"
+import type { Value } from "./value"
+
+/** What stands in a place whose name has no value: not even Jinja's undefined, which can be handed on. */
+export const missing: unique symbol = Symbol("missing")
+
+/** What a place holds. */
+export type Held = Value | typeof missing
+
+/** The template's variables: those of the request, the globals behind them, and what the top level sets. */
+export class Context {
+  private readonly variables: ReadonlyMap<string, Value>
+  private readonly outer: Context | ReadonlyMap<string, Value>
+  private readonly exported = new Map<string, Value>()
+
+  constructor(variables: ReadonlyMap<string, Value>, outer: Context | ReadonlyMap<string, Value>) {
+    this.variables = variables
+    this.outer = outer
+  }
+
+  /** The value of a name, or `missing`. */
+  resolve(name: string): Held {
+    if (this.exported.has(name)) return this.exported.get(name)
+    const value = this.variables.get(name)
+    if (value !== undefined || this.variables.has(name)) return value
+    if (this.outer instanceof Context) return this.outer.resolve(name)
+    const global = this.outer.get(name)
+    return global === undefined ? missing : global
+  }
+
+  /** Keeps what the top level sets, for blocks. */
+  export(name: string, value: Value): void {
+    this.exported.set(name, value)
+  }
+}
+
+/** The values of one activation while it runs. */
+export class Frame {
+  readonly held: Held[]
+  readonly parent: Frame | null
+  readonly context: Context
+  readonly run: Run
+
+  constructor(places: number, parent: Frame | null, context: Context, run: Run) {
+    this.held = new Array<Held>(places).fill(missing)
+    this.parent = parent
+    this.context = context
+    this.run = run
+  }
+}
+
+/** Where the text of a block gathers. */
+export class Output {
+  text = ""
+  private readonly run: Run
+
+  constructor(run: Run) {
+    this.run = run
+  }
+
+  print(part: string): void {
+    this.text += part
+    this.run.checkText(this.text.length)
+  }
+}
+
+/** How a statement ended: whether the loop around it goes on. */
+export type Flow = 0 | 1 | 2
+/** The next statement follows. */
+export const goOn: Flow = 0
+/** The loop ends. */
+export const breakOut: Flow = 1
+/** The loop's next round follows. */
+export const nextRound: Flow = 2
+
+/** A compiled expression. */
+export type Evaluate = (frame: Frame) => Value
+/** A compiled statement. */
+export type Execute = (frame: Frame, out: Output) => Flow
