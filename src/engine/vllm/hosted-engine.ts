@@ -111,7 +111,8 @@ export class HostedEngine implements Engine {
   /** A process that neither ends nor brings its engine back is started again. */
   private mourn(rank: number, reason: string): void {
     this.forgive(rank)
-    if (this.closed) return
+    // It may have ended before its connections were seen to close.
+    if (this.closed || this.process.group === null) return
     this.mourned.set(
       rank,
       setTimeout(() => this.process.restart(reason), lastWordsMs),
