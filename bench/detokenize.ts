@@ -10,6 +10,7 @@ import { Piece } from "../src/ir/piece"
 import type { Tokenizer } from "../src/tokenizer/tokenizer"
 import { sampleTexts, type TextKind } from "./support/sample-texts"
 import {
+  cpuSeconds,
   npmPeers,
   type Peer,
   type PeerRow,
@@ -38,15 +39,15 @@ for (const [kind, text] of sample.texts) sample.texts.set(kind, text.normalize("
 function secondsFor(run: () => void): number {
   const found: number[] = []
   for (let round = 0; round < rounds; round++) {
-    const startedAt = Bun.nanoseconds()
+    const startedAt = cpuSeconds()
     let count = 0
     let spent = 0
     do {
       run()
       count += 1
-      spent = Bun.nanoseconds() - startedAt
-    } while (spent < roundMs * 1e6)
-    found.push(spent / 1e9 / count)
+      spent = cpuSeconds() - startedAt
+    } while (spent < roundMs / 1e3)
+    found.push(spent / count)
   }
   return found.sort((a, b) => a - b)[Math.floor(found.length / 2)]!
 }
@@ -114,7 +115,7 @@ rows.sort((a, b) => names.indexOf(a.vocabulary) - names.indexOf(b.vocabulary))
 
 console.log(
   `${cpus()[0]?.model ?? "unknown processor"}, ${cpus().length} cores; Bun ${Bun.version}; ${sample.source}, ${bytes} ` +
-    `bytes of each; median of ${rounds}`,
+    `bytes of each; CPU time; median of ${rounds}`,
 )
 console.log(`| vocabulary | tokenizer | ${cases.map(({ column }) => column).join(" | ")} | same text |`)
 console.log(`| --- | --- | ${cases.map(() => "---:").join(" | ")} | --- |`)

@@ -43,6 +43,10 @@ export class AddedTokens {
   /** 1 for units that a spelling starts with. */
   private readonly firstUnits = new Uint8Array(0x10000)
   private readonly indexedUnits: string[] = []
+  /** 1 for units that may stand behind a spelling's first one; of all units when one is a spelling by itself. */
+  private readonly secondUnits = new Uint8Array(0x10000)
+  /** Where what `longestAt` found ends. */
+  private foundEnd = 0
   private readonly word: CharSet
   private readonly whiteSpace: CharSet
   readonly count: number
@@ -67,6 +71,8 @@ export class AddedTokens {
       node = { token: null, next: null }
       this.roots.set(first, node)
     }
+    if (spelling.length > 1) this.secondUnits[spelling.charCodeAt(1)] = 1
+    else this.secondUnits.fill(1)
     for (let i = 1; i < spelling.length; i++) {
       const unit = spelling.charCodeAt(i)
       node.next ??= new Map()
@@ -103,20 +109,19 @@ export class AddedTokens {
   ): void {
     let textStart = 0
     let searchAt = 0
-    const candidates = new Candidates(text, this.firstUnits, this.indexedUnits)
+    const candidates = new Candidates(text, this.firstUnits, this.secondUnits, this.indexedUnits)
     for (;;) {
       const at = this.roots.size === 0 ? -1 : candidates.from(searchAt)
       if (at < 0) break
-      const found = this.longestAt(text, at, mayBeSpecial)
-      if (found === null) {
+      const token = this.longestAt(text, at, mayBeSpecial)
+      if (token === null) {
         searchAt = at + 1
         continue
       }
-      const { token } = found
-      searchAt = found.end
-      if (token.singleWord && (this.wordBefore(text, at) || this.wordAt(text, found.end))) continue
       let start = at
-      let end = found.end
+      let end = this.foundEnd
+      searchAt = end
+      if (token.singleWord && (this.wordBefore(text, at) || this.wordAt(text, end))) continue
       if (token.lstrip) {
         while (start > textStart && this.whiteSpace.has(text.charCodeAt(start - 1))) start -= 1
         // What the token before took along by its rstrip stays with it.
@@ -130,17 +135,16 @@ export class AddedTokens {
     if (textStart < text.length) onText(textStart, text.length)
   }
 
-  /** The longest spelling at `at` that may count there. */
-  private longestAt(
-    text: string,
-    at: number,
-    mayBeSpecial: MayBeSpecial | null,
-  ): { token: AddedToken; end: number } | null {
+  /** The longest spelling at `at` that may count there; `foundEnd` is behind it. */
+  private longestAt(text: string, at: number, mayBeSpecial: MayBeSpecial | null): AddedToken | null {
     let node = this.roots.get(text.charCodeAt(at))
-    let found: { token: AddedToken; end: number } | null = null
+    let found: AddedToken | null = null
     for (let end = at + 1; node !== undefined; end++) {
       const { token } = node
-      if (token !== null && (!token.special || mayBeSpecial === null || mayBeSpecial(at, end))) found = { token, end }
+      if (token !== null && (!token.special || mayBeSpecial === null || mayBeSpecial(at, end))) {
+        found = token
+        this.foundEnd = end
+      }
       if (node.next === null || end >= text.length) break
       node = node.next.get(text.charCodeAt(end))
     }
@@ -164,11 +168,13 @@ class Candidates {
   private readonly nextOf: number[]
   private readonly text: string
   private readonly firstUnits: Uint8Array
+  private readonly secondUnits: Uint8Array
   private readonly indexedUnits: readonly string[]
 
-  constructor(text: string, firstUnits: Uint8Array, indexedUnits: readonly string[]) {
+  constructor(text: string, firstUnits: Uint8Array, secondUnits: Uint8Array, indexedUnits: readonly string[]) {
     this.text = text
     this.firstUnits = firstUnits
+    this.secondUnits = secondUnits
     this.indexedUnits = indexedUnits
     this.nextOf = indexedUnits.map(() => -2)
   }
@@ -183,11 +189,25 @@ class Candidates {
     for (let k = 0; k < indexedUnits.length; k++) {
       let next = nextOf[k]!
       if (next !== -1 && next < at) {
-        next = text.indexOf(indexedUnits[k]!, at)
+        next = this.seek(indexedUnits[k]!, at)
         nextOf[k] = next
       }
       if (next >= 0 && (best < 0 || next < best)) best = next
     }
     return best
+  }
+
+  /** The next place of a unit that a spelling may go on behind. Runs of the unit are walked, not searched. */
+  private seek(unit: string, from: number): number {
+    const { text, secondUnits } = this
+    const code = unit.charCodeAt(0)
+    const lastUnit = text.length - 1
+    for (let at = text.indexOf(unit, from); at >= 0; at = text.indexOf(unit, at)) {
+      for (; text.charCodeAt(at) === code; at++) {
+        // The last unit of all may be a spelling by itself; otherwise a lookup finds nothing there.
+        if (at === lastUnit || secondUnits[text.charCodeAt(at + 1)] === 1) return at
+      }
+    }
+    return -1
   }
 }

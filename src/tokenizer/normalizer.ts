@@ -7,11 +7,15 @@ import type { ClassTable } from "./regex-syntax"
 import type { SplitFailure } from "./split-regex"
 import { UnicodeForm } from "./unicode-form"
 
+const isAscii = /^\p{ASCII}*$/u
+
 /** Changes text before it is cut into pieces. */
 export interface Normalizer {
   (from: AlignedText): Result<AlignedText, SplitFailure>
   /** True when the text surely stays as it is. Absent: it takes as long to know as to do. */
   readonly leaves?: (text: string) => boolean
+  /** ASCII stays as it is. */
+  readonly leavesAscii?: boolean
 }
 
 /** Reads the `normalizer` of a tokenizer.json; null for none. */
@@ -28,7 +32,7 @@ export function readNormalizer(value: unknown, classes: ClassTable): Result<Norm
     case "NFKD": {
       const form = new UnicodeForm(type)
       const normalize = (from: AlignedText): Result<AlignedText, SplitFailure> => ok(form.normalize(from))
-      return ok(Object.assign(normalize, { leaves: (text: string) => form.leaves(text) }))
+      return ok(Object.assign(normalize, { leaves: (text: string) => form.leaves(text), leavesAscii: true }))
     }
     case "Replace": {
       const content = stringOf(shape?.content)
@@ -36,7 +40,11 @@ export function readNormalizer(value: unknown, classes: ClassTable): Result<Norm
       const pattern = readPattern(shape?.pattern, classes)
       if (!pattern.ok) return pattern
       const literal = stringOf(objectOf(shape?.pattern)?.String)
-      return ok((from) => replaced(from, pattern.value, literal, content))
+      const replace = (from: AlignedText): Result<AlignedText, SplitFailure> =>
+        replaced(from, pattern.value, literal, content)
+      if (literal === null) return ok(replace)
+      const leavesAscii = !isAscii.test(literal)
+      return ok(Object.assign(replace, { leaves: (text: string) => !text.includes(literal), leavesAscii }))
     }
     case "Prepend": {
       const prefix = stringOf(shape?.prepend)
@@ -90,7 +98,12 @@ function replaced(
   content: string,
 ): Result<AlignedText, SplitFailure> {
   if (from.starts === null && literal !== null) {
-    return ok({ text: from.text.replaceAll(literal, () => content), starts: null, ends: null })
+    if (!from.text.includes(literal)) return ok(from)
+    // A text with `$` would be read as a pattern; a function is called once for each match.
+    const text = content.includes("$")
+      ? from.text.replaceAll(literal, () => content)
+      : from.text.replaceAll(literal, content)
+    return ok({ text, starts: null, ends: null })
   }
   const found: number[] = []
   const searched = pattern.matches(from.text, found)

@@ -54,7 +54,8 @@ function readParts(
   vocabulary: Vocabulary,
   merges: Uint32Array,
 ): Result<TokenizerParts, Unsupported> {
-  const normalizer = readNormalizer(json.normalizer, unicodeClass)
+  const blanks = json.pre_tokenizer === null || splitsNothing(json) ? blanksAsThemselves(json, vocabulary) : null
+  const normalizer = readNormalizer(blanks ?? json.normalizer, unicodeClass)
   if (!normalizer.ok) return normalizer
   const preTokenizer = readPreTokenizer(splitsNothing(json) ? null : json.pre_tokenizer, unicodeClass)
   if (!preTokenizer.ok) return preTokenizer
@@ -63,7 +64,14 @@ function readParts(
   const decoder = readDecoder(json.decoder)
   if (!decoder.ok) return decoder
   const { byteLevel } = preTokenizer.value
-  const tables = readTables(model, vocabulary, merges, byteLevel, preTokenizer.value.scanner ?? "whole")
+  const tables = readTables(
+    model,
+    vocabulary,
+    merges,
+    byteLevel,
+    preTokenizer.value.scanner ?? "whole",
+    blanks !== null,
+  )
   if (!tables.ok) return tables
   const addedTokens = readAddedTokens(json, vocabulary)
   if (!addedTokens.ok) return addedTokens
@@ -119,6 +127,46 @@ function splitsNothing(json: JsonObject): boolean {
   )
 }
 
+/**
+ * A vocabulary that spells blanks as `▁`, whose normalizer does nothing but that to a text (and may put one in front),
+ * can spell them as themselves instead: then texts go to the core as they are, and words are shorter. What the
+ * normalizer has to be for that, which makes `▁` a blank too; or null.
+ */
+function blanksAsThemselves(json: JsonObject, vocabulary: Vocabulary): unknown {
+  const items =
+    typeOf(json.normalizer) === "Sequence" ? listOf(objectOf(json.normalizer)?.normalizers) : [json.normalizer]
+  const shapes = (items ?? []).map(objectOf)
+  const replace = shapes.at(-1)
+  const prepends = shapes.length === 2 && shapes[0]?.type === "Prepend" && shapes[0].prepend === mark
+  if (shapes.length !== (prepends ? 2 : 1) || replace?.type !== "Replace" || replace.content !== mark) return null
+  if (objectOf(replace.pattern)?.String !== " " || vocabulary.idOf(mark) < 0) return null
+  // Spellings with a blank could not be told from those with the sign. Normalized tokens are looked for by the sign.
+  if (vocabulary.allBytes().subarray(0, vocabulary.usedBytes()).includes(0x20)) return null
+  if ((listOf(json.added_tokens) ?? []).some((token) => objectOf(token)?.normalized !== false)) return null
+  const back = { type: "Replace", pattern: { String: mark }, content: " " }
+  return prepends ? { type: "Sequence", normalizers: [{ type: "Prepend", prepend: " " }, back] } : back
+}
+
+/** U+2581: how SentencePiece spells a blank. */
+const mark = "▁"
+
+/** The same tokens with blanks for `▁` (E2 96 81). */
+function withBlanks(tokens: PackedTokens): PackedTokens {
+  const bytes = new Uint8Array(tokens.bytes.length)
+  const ends = new Uint32Array(tokens.ends.length)
+  let to = 0
+  for (let id = 0, at = 0; id < ends.length; id++) {
+    const end = tokens.ends[id]!
+    for (; at < end; at++) {
+      const isMark = tokens.bytes[at] === 0xe2 && tokens.bytes[at + 1] === 0x96 && tokens.bytes[at + 2] === 0x81
+      bytes[to++] = isMark ? 0x20 : tokens.bytes[at]!
+      if (isMark) at += 2
+    }
+    ends[id] = to
+  }
+  return { bytes: bytes.slice(0, to), ends }
+}
+
 function readDecoder(value: unknown): Result<DecoderRules, Unsupported> {
   if (value === null || value === undefined) return unsupported("no decoder")
   const items = typeOf(value) === "Sequence" ? (listOf(objectOf(value)?.decoders) ?? []) : [value]
@@ -147,6 +195,7 @@ function readTables(
   merges: Uint32Array,
   byteLevel: boolean,
   scanner: BpeTables["scanner"],
+  spellsBlanks: boolean,
 ): Result<{ tables: BpeTables; packedTokens: PackedTokens }, Unsupported> {
   const packedTokens = packed(vocabulary, byteLevel, null)
   const unknown = stringOf(model.unk_token)
@@ -171,7 +220,7 @@ function readTables(
   }
   const tables: BpeTables = {
     scanner,
-    tokenBytes: packedTokens,
+    tokenBytes: spellsBlanks ? withBlanks(packedTokens) : packedTokens,
     merges,
     ignoreMerges: model.ignore_merges === true,
     byteFallback,

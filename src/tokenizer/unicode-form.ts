@@ -6,6 +6,10 @@ import { type AlignedText, type Edit, edited } from "./aligned-text"
 import { type CharRanges, CharSet, unionOf } from "./char-set"
 import { composedWithPrevious, decomposedByNfd, decomposedByNfkd, nonStarters } from "./unicode-ranges"
 
+/** Stretches that are remembered: how long at most, in UTF-16 units, and how many. */
+const knownUnitsMax = 8
+const knownStretchesMax = 4096
+
 /** The four normal forms. */
 export type FormName = "NFC" | "NFD" | "NFKC" | "NFKD"
 
@@ -62,6 +66,7 @@ export class UnicodeForm {
   private readonly firsts: CharSet
   /** Matches a UTF-16 unit that may belong to a touched character. */
   private readonly gate: RegExp
+  private readonly known = new Map<string, string>()
 
   constructor(form: FormName) {
     this.form = form
@@ -87,6 +92,7 @@ export class UnicodeForm {
     let at = text.search(this.gate)
     if (at < 0) return from
     const edits: Edit[] = []
+    let plain = ""
     let edge = 0
     while (at < text.length) {
       const code = text.codePointAt(at)!
@@ -100,15 +106,27 @@ export class UnicodeForm {
         end += text.codePointAt(end)! > 0xffff ? 2 : 1
       }
       const start = Math.max(edge, this.startBefore(text, at))
-      const content = text.slice(start, end).normalize(this.form)
-      if (content !== text.slice(start, end)) {
-        const from_ = from.starts === null ? start : this.origins(text, start, end, content)
-        edits.push({ start, end, content, from: from_ })
+      const content = this.formOf(text.slice(start, end))
+      if (from.starts === null) plain += text.slice(edge, start) + content
+      else if (content !== text.slice(start, end)) {
+        edits.push({ start, end, content, from: this.origins(text, start, end, content) })
       }
       edge = end
       at = end
     }
+    if (from.starts === null) return { text: plain + text.slice(edge), starts: null, ends: null }
     return edited(from, edits)
+  }
+
+  /** The same few stretches come again and again, and looking them up is several times faster. */
+  private formOf(stretch: string): string {
+    if (stretch.length > knownUnitsMax) return stretch.normalize(this.form)
+    const known = this.known.get(stretch)
+    if (known !== undefined) return known
+    const content = stretch.normalize(this.form)
+    if (this.known.size >= knownStretchesMax) this.known.clear()
+    this.known.set(stretch, content)
+    return content
   }
 
   /** Composition takes the character before along, when that is one that the reference composes. */

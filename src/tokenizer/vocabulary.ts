@@ -126,6 +126,11 @@ export class Vocabulary {
     return this.bytes
   }
 
+  /** How many of `allBytes` are spellings. */
+  usedBytes(): number {
+    return this.used
+  }
+
   /** The spelling, or null. */
   spellingOf(id: number): string | null {
     return this.has(id) ? text.decode(this.bytesOf(id)) : null

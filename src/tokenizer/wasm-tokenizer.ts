@@ -6,7 +6,7 @@ import { Piece } from "../ir/piece"
 import { err, ok, type Result } from "../result"
 import { AddedTokens, type MayBeSpecial } from "./added-tokens"
 import { type AlignedText, originalText, prefixed, sliced } from "./aligned-text"
-import { type BpeCore, pieceTooLong } from "./bpe-core"
+import { type BpeCore, notPlain, pieceTooLong } from "./bpe-core"
 import { ByteDetokenizer } from "./byte-detokenizer"
 import { ByteTable } from "./byte-table"
 import type { CopyableDetokenizer } from "./detokenizer"
@@ -18,7 +18,9 @@ import type { TokenizerParts } from "./tokenizer-parts"
 import { whiteSpace, wordCharactersTiktoken } from "./unicode-ranges"
 
 /** The part of `BpeCore` that is used here; test/support/reference-bpe.ts is a plain one. */
-export type SegmentEncoder = Pick<BpeCore, "encode" | "encodePiece" | "encodeWithOffsets">
+export type SegmentEncoder = Pick<BpeCore, "encode" | "encodePiece" | "encodePlain" | "encodeWithOffsets">
+
+const tooLong = "the text has a piece that is longer than any model could use"
 
 /** Ids that a call may leave allocated for the next one: 4 MiB. */
 const keptIdsMax = 1 << 20
@@ -39,6 +41,10 @@ export class WasmTokenizer implements Tokenizer {
   private readonly specialIds: Set<number>
   /** Nothing but an added token or a touchy character keeps a text from going to the core as it came. */
   private readonly mayBePlain: boolean
+  /** Says that the normalizer leaves a text as it is; null: it leaves all. */
+  private readonly leaves: ((text: string) => boolean) | null
+  /** The normalizer leaves ASCII as it is. */
+  private readonly leavesAscii: boolean
   private readonly bytes: ByteTable | null
   private readonly sentencePiece: SentencePieceTable | null
   private readonly scratch = new Piece()
@@ -85,6 +91,8 @@ export class WasmTokenizer implements Tokenizer {
     const { scanner, prefixBlank } = parts.preTokenizer
     const mayLeaveText = parts.normalizer === null || parts.normalizer.leaves !== undefined
     this.mayBePlain = scanner !== null && !prefixBlank && normalized.length === 0 && mayLeaveText
+    this.leaves = parts.normalizer?.leaves ?? null
+    this.leavesAscii = parts.normalizer?.leavesAscii === true
     this.tracksControl = parts.normalizer !== null && normalized.some((token) => token.special)
   }
 
@@ -214,12 +222,14 @@ export class WasmTokenizer implements Tokenizer {
     this.mayBeSpecial = mayBeSpecial
     this.offsets = wantsOffsets ? [] : null
     if (wantsOffsets) this.cutTexts.clear()
-    const wellFormed = text.isWellFormed() ? text : text.toWellFormed()
     const adds = options.addSpecialTokens
     if (adds) this.put(before)
     const contentStart = this.count
-    if (wantsOffsets || !this.isPlain(wellFormed)) this.cutRaw(wellFormed)
-    else if (wellFormed !== "") this.encodePieces(wellFormed, false)
+    let wellFormed = text
+    if (wantsOffsets || !this.encodesPlain(text)) {
+      wellFormed = text.isWellFormed() ? text : text.toWellFormed()
+      this.cutRaw(wellFormed)
+    }
     if (this.failure !== null) {
       this.release()
       return this.failure
@@ -249,6 +259,11 @@ export class WasmTokenizer implements Tokenizer {
     }
   }
 
+  /** Likely enough for any text of so many units; the core says when it is not, and then starts again. */
+  private reserveFor(units: number): void {
+    this.reserve(this.count + (units > 0x8000 ? units >> 1 : units) + 16)
+  }
+
   private reserve(length: number): void {
     if (length <= this.ids.length) return
     const ids = new Uint32Array(Math.max(length, 2 * this.ids.length))
@@ -256,11 +271,31 @@ export class WasmTokenizer implements Tokenizer {
     this.ids = ids
   }
 
-  /** Hot (bench/tokenize.ts): the text can go to the core as it is. True for most texts, so it must cost little. */
-  private isPlain(text: string): boolean {
-    if (!this.mayBePlain || this.rawAdded.mayBeIn(text)) return false
-    const leaves = this.parts.normalizer?.leaves
-    return leaves === undefined || leaves(text)
+  /**
+   * Hot (bench/tokenize.ts): encodes a text that can go to the core as it is, else says false. Most texts can, so finding
+   * out must cost little.
+   */
+  private encodesPlain(text: string): boolean {
+    return this.mayBePlain && !this.rawAdded.mayBeIn(text) && this.putsPlain(text)
+  }
+
+  /** The same for a text without added tokens, once `mayBePlain`. */
+  private putsPlain(text: string): boolean {
+    const { leaves, leavesAscii } = this
+    if (leaves !== null && !leavesAscii && !leaves(text)) return false
+    if (this.growsIds) this.reserveFor(text.length)
+    for (;;) {
+      const asked = leavesAscii ? leaves : null
+      const end = this.core.encodePlain(text, asked, this.ids, this.count, this.tokensMax - this.count)
+      if (end >= 0) this.count = end
+      else if (end === notPlain) return false
+      else if (end === pieceTooLong) this.fail(tooLong)
+      else {
+        this.reserve(-end)
+        continue
+      }
+      return true
+    }
   }
 
   /** Added tokens that are looked for in the text as it came; the rest goes on to the normalizer. */
@@ -273,7 +308,7 @@ export class WasmTokenizer implements Tokenizer {
       text,
       this.mayBeSpecial,
       (start, end) => this.normalizeSegment(start === 0 && end === text.length ? text : text.slice(start, end), start),
-      (token, start, end) => this.putAdded(token.id, start, end, text.slice(start, end)),
+      (token, start, end) => this.putAdded(token.id, start, end, this.offsets === null ? "" : text.slice(start, end)),
     )
   }
 
@@ -287,6 +322,9 @@ export class WasmTokenizer implements Tokenizer {
 
   /** False: enough. */
   private normalizeSegment(segment: string, at: number): boolean {
+    if (this.offsets === null && this.mayBePlain && this.putsPlain(segment)) {
+      return this.failure === null && this.count <= this.tokensMax
+    }
     const aligned = this.offsets !== null || (this.tracksControl && this.mayBeSpecial !== null)
     let text = originalText(segment, aligned, at)
     if (this.parts.normalizer !== null) {
@@ -340,9 +378,7 @@ export class WasmTokenizer implements Tokenizer {
   }
 
   private encodePieces(text: string, whole: boolean): boolean {
-    const { length } = text
-    // Likely enough for any text; the core says when it is not, and then starts again.
-    if (this.growsIds) this.reserve(this.count + (length > 0x8000 ? length >> 1 : length) + 16)
+    if (this.growsIds) this.reserveFor(text.length)
     for (;;) {
       const tokensMax = this.tokensMax - this.count
       const end = whole
@@ -352,7 +388,7 @@ export class WasmTokenizer implements Tokenizer {
         this.count = end
         return this.count <= this.tokensMax
       }
-      if (end === pieceTooLong) return this.fail("the text has a piece that is longer than any model could use")
+      if (end === pieceTooLong) return this.fail(tooLong)
       this.reserve(-end)
     }
   }
@@ -363,7 +399,7 @@ export class WasmTokenizer implements Tokenizer {
     const ids = new Uint32Array(room)
     const ends = new Uint32Array(room)
     const count = this.core.encodeWithOffsets(text.text, ids, ends, 0, this.tokensMax - this.count)
-    if (count < 0) return this.fail("the text has a piece that is longer than any model could use")
+    if (count < 0) return this.fail(tooLong)
     this.reserve(this.count + count)
     this.ids.set(ids.subarray(0, count), this.count)
     this.count += count

@@ -2,7 +2,7 @@
  * A plain BPE core: what `BpeCore` must give, written to be read, not to be fast. Pieces by the general matcher, merges
  * by looking for the lowest rank again and again.
  */
-import type { BpeTables } from "../../src/tokenizer/bpe-core"
+import { type BpeTables, notPlain } from "../../src/tokenizer/bpe-core"
 import { scannerPatterns } from "../../src/tokenizer/scanner-family"
 import { SplitRegex } from "../../src/tokenizer/split-regex"
 import { unicodeClass } from "../../src/tokenizer/unicode-class"
@@ -52,6 +52,16 @@ export class ReferenceBpe implements SegmentEncoder {
 
   encode(text: string, out: Uint32Array, at: number, tokensMax: number): number {
     return put(this.tokens(text), out, at, tokensMax)
+  }
+
+  encodePlain(
+    text: string,
+    leaves: ((text: string) => boolean) | null,
+    out: Uint32Array,
+    at: number,
+    tokensMax: number,
+  ): number {
+    return leaves === null || leaves(text) ? this.encode(text.toWellFormed(), out, at, tokensMax) : notPlain
   }
 
   encodePiece(text: string, out: Uint32Array, at: number, tokensMax: number): number {

@@ -11,8 +11,6 @@ import { vocabularies } from "./vocabularies"
 const tested = ["claude", "command_r_plus", "deepseek_v3", "gemma", "gemma3", "gpt4o", "llama2", "llama3_1", "qwen3"]
 /** Decoding gives these back only as their normalizers left them. */
 const normalizing = ["claude", "command_r_plus", "qwen3"]
-/** One piece is a whole text, or nearly. */
-const wholePiece = ["gemma", "gemma3", "llama2"]
 const textMsMax = 2_000
 const bigTextMsMax = 60_000
 const bigTextBytes = 10_000_000
@@ -68,12 +66,10 @@ for (const vocabulary of vocabularies().filter(({ name }) => tested.includes(nam
         expect(wholeMs).toBeLessThan(bigTextMsMax)
         expect(ids.length).toBeGreaterThan(text.length / 10)
 
-        const limitedAt = performance.now()
         const limited = tokenizer.encode(text, { addSpecialTokens: false, tokensMax: 1000 })
-        if (limited.ok) expect(limited.value.length).toBeGreaterThan(1000)
-        // Those without a pre-tokenizer merge a text as one piece: there is no early end within it.
-        const roundsMax = wholePiece.includes(vocabulary.name) ? 3 : 1
-        expect(performance.now() - limitedAt).toBeLessThan(wholeMs * roundsMax)
+        expect(limited.ok && limited.value.length).toBeGreaterThan(1000)
+        // It stopped soon: not a tenth of the text was encoded.
+        expect(limited.ok && limited.value.length).toBeLessThan(ids.length / 10)
 
         const before = process.memoryUsage.rss()
         for (let round = 0; round < 3; round++) encoded(text)

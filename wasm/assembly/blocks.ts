@@ -11,6 +11,7 @@
  */
 import { CL100K, DEEPSEEK3, GPT2, GPT2_DIGITS, O200K, pieceEnd, QWEN2, QWEN35, TEKKEN } from "./scan"
 import { classOf, clearSawEnd, LETTER, MARK, NUMBER, OTHER_LETTER, sawEnd, SPACE, UPPER } from "./unicode"
+import { jointBefore } from "./vocabulary"
 import { encodePiece } from "./words"
 
 /** Where the last call stopped. */
@@ -366,4 +367,27 @@ export function encodeTekken(at: usize, end: usize, final: bool, out: usize, out
 }
 export function encodeDeepseek3(at: usize, end: usize, final: bool, out: usize, outEnd: usize): usize {
   return encodeBlocks(DEEPSEEK3, at, end, final, out, outEnd)
+}
+
+/** A text of words that begin with a blank, of a vocabulary that spells blanks as themselves. */
+export function encodeBlanks(at: usize, end: usize, final: bool, out: usize, outEnd: usize): usize {
+  let from = at
+  for (let block = at; block < end && out <= outEnd; block += 64) {
+    const bits = equal(v128.load(block), v128.load(block, 16), v128.load(block, 32), v128.load(block, 48), 0x20)
+    const size = min<usize>(64, end - block)
+    let starts = bits & (~(<u64>0) >> (64 - <u64>size))
+    if (block == at) starts &= ~(<u64>1)
+    for (; starts != 0; starts &= starts - 1) {
+      const here = block + <usize>ctz(starts)
+      if (load<u8>(jointBefore + <usize>load<u8>(here - 1)) != 0) continue
+      out = encodePiece(from, <u32>(here - from), out)
+      from = here
+    }
+  }
+  if (final && from < end && out <= outEnd) {
+    out = encodeOne(from, <u32>(end - from), out)
+    from = end
+  }
+  blocksReached = from
+  return out
 }

@@ -36,6 +36,7 @@ import { mark, release, reserve } from "./memory"
 import { makeCharacters, scratchBytes, setScratch, setUnits } from "./merge"
 import {
   blocksReached,
+  encodeBlanks,
   encodeCl100k,
   encodeDeepseek3,
   encodeGpt2,
@@ -48,7 +49,7 @@ import {
 import { BLANKS, CL100K, DEEPSEEK3, GPT2, GPT2_DIGITS, O200K, pieceEnd, QWEN2, QWEN35, TEKKEN, WHOLE } from "./scan"
 import { clearSawEnd, sawEnd, setClassTable } from "./unicode"
 import { NONE } from "./tokens"
-import { BUILT, buildMerges, buildMergesFromRanks, buildTokens, culprit, markJoints, tokenOf } from "./vocabulary"
+import { BUILT, buildMerges, buildMergesFromRanks, buildTokens, culprit, findBlank, markJoints, blankIsSpace } from "./vocabulary"
 import { clearCache, encodePiece, encodeWithEnds, setWords } from "./words"
 
 const NO_MEMORY: i32 = 1
@@ -84,7 +85,7 @@ export function prepare(tokenCount: u32, tokenBytes: u32, mergeCount: u32, class
 }
 
 let joinedMost: u32 = 0
-/** Segments that are one piece can be cut before `▁`. */
+/** Segments that are one piece can be cut before blanks. */
 let cutsAtBlanks: bool = false
 
 export function tokenStartsAddress(): usize {
@@ -133,9 +134,8 @@ export function build(fromRanks: bool, wholeWords: bool, characters: bool, unkno
     return NO_MEMORY
   }
   // A whole segment of a SentencePiece vocabulary falls into words, unless whole words are looked for in it.
-  const blank = memory.data<u8>([0xe2, 0x96, 0x81, 0, 0, 0, 0, 0])
   cutsAtBlanks =
-    characters && !fromRanks && !wholeWords && tokenOf(blank, 3) != NONE && markJoints(mergesAt, merges, fallbackAt, unknownId)
+    characters && !fromRanks && !wholeWords && findBlank() && markJoints(mergesAt, merges, fallbackAt, unknownId)
   tablesEnd = mark()
   return BUILT
 }
@@ -215,6 +215,10 @@ export function encode(family: i32, bytes: u32, final: bool, most: u32): u32 {
       out = encodeDeepseek3(at, end, final, out, outEnd)
       break
     default:
+      if (cutsAtBlanks && blankIsSpace) {
+        out = encodeBlanks(at, end, final, out, outEnd)
+        break
+      }
       return encodePieces(cutsAtBlanks ? BLANKS : family, bytes, final, outEnd)
   }
   reached = blocksReached

@@ -2,7 +2,7 @@
  * The exact scanners: from the start of a piece to its end, one function per family of split patterns. A piece depends
  * on nothing before it, so any piece's start is a place to begin. They decide wherever the block scanner does not.
  */
-import { jointBefore } from "./vocabulary"
+import { blankIsSpace, jointBefore } from "./vocabulary"
 import {
   classAt,
   codePointAt,
@@ -60,19 +60,19 @@ export function pieceEnd(family: i32, at: usize, end: usize): usize {
   return end
 }
 
-/** The next `▁` (E2 96 81) behind `at` that no merge joins to what stands before it. */
+/** The next blank behind `at` that no merge joins to what stands before it. */
 function nextBlank(at: usize, end: usize): usize {
-  const lead = i8x16.splat(<i8>0xe2)
+  const lead = i8x16.splat(blankIsSpace ? <i8>0x20 : <i8>0xe2)
+  const size: usize = blankIsSpace ? 1 : 3
   // Sixteen bytes at a time; what is read behind the text does not count.
   for (let from = at + 1; from < end; from += 16) {
     let found = <u32>i8x16.bitmask(i8x16.eq(v128.load(from), lead))
     while (found != 0) {
       const here = from + <usize>ctz(found)
       found &= found - 1
-      if (here + 2 >= end) break
-      if (load<u8>(here, 1) == 0x96 && load<u8>(here, 2) == 0x81 && load<u8>(jointBefore + <usize>load<u8>(here - 1)) == 0) {
-        return here
-      }
+      if (here + size > end) break
+      if (!blankIsSpace && (load<u8>(here, 1) != 0x96 || load<u8>(here, 2) != 0x81)) continue
+      if (load<u8>(jointBefore + <usize>load<u8>(here - 1)) == 0) return here
     }
   }
   classAt(end, end)

@@ -47,18 +47,29 @@ export let byteIds: usize = 0
 export let rightRanks: usize = 0
 export let leftRanks: usize = 0
 
-/** u8 by byte: 1 where a merge joins a token that ends in it to one that starts with `▁`; see `markJoints`. */
+/** u8 by byte: 1 where a merge joins a token that ends in it to one that starts with a blank; see `markJoints`. */
 export let jointBefore: usize = 0
+/** The vocabulary spells blanks as themselves, not as `▁` (U+2581). */
+export let blankIsSpace: bool = false
 
-/** True when the token starts with `▁` (U+2581). */
-export function startsWithBlank(id: u32): bool {
-  return tokenLength(id) >= 3 && (load<u32>(tokenBytes + load<u32>(tokenStarts + (<usize>id << 2))) & 0xff_ffff) == 0x81_96e2
+/** Finds out how the vocabulary spells a blank. False when it has no token for one. */
+export function findBlank(): bool {
+  const mark = memory.data<u8>([0xe2, 0x96, 0x81, 0, 0, 0, 0, 0])
+  const space = memory.data<u8>([0x20, 0, 0, 0, 0, 0, 0, 0])
+  blankIsSpace = tokenOf(mark, 3) == NONE
+  return !blankIsSpace || tokenOf(space, 1) != NONE
+}
+
+/** True when the token starts with a blank. */
+function startsWithBlank(id: u32): bool {
+  const word = load<u32>(tokenBytes + load<u32>(tokenStarts + (<usize>id << 2)))
+  return blankIsSpace ? tokenLength(id) >= 1 && (word & 0xff) == 0x20 : tokenLength(id) >= 3 && (word & 0xff_ffff) == 0x81_96e2
 }
 
 /**
- * Finds out before which bytes a text can be cut in front of `▁`: where no merge has a token ending in that byte on its
- * left and one starting with `▁` on its right, no merge will ever cross. False when tokens that stand for other bytes
- * than their own (fallback bytes, the unknown token) take part in such merges.
+ * Finds out before which bytes a text can be cut in front of a blank: where no merge has a token ending in that byte on
+ * its left and one starting with a blank on its right, no merge will ever cross. False when tokens that stand for other
+ * bytes than their own (fallback bytes, the unknown token) take part in such merges.
  */
 export function markJoints(merges: usize, count: u32, fallbackIds: usize, unknown: u32): bool {
   jointBefore = reserve(256)
