@@ -16,17 +16,21 @@ import {
   skippedTests,
   skipReason,
 } from "../scripts/test-report"
+import { installRealEngine } from "./real-engine/installation"
 
 const root = join(import.meta.dir, "..")
 const conformance = "test/conformance"
 const vocab = "test/vocab"
 const packageTests = "test/package"
+const realEngine = "test/real-engine"
 const oracles = "test/oracles"
 /** The Bun that runs this file runs the rest, so that a machine without one on its PATH behaves the same. */
 const bun = process.execPath
 const inCi = process.env.CI === "true" || process.env.CI === "1"
 /** A step that takes longer hangs; its processes are ended and it counts as failed. */
 const stepMinutesMax = 15
+/** A real engine is started several times, and each start takes minutes on a busy machine. */
+const engineMinutesMax = 30
 
 const none: Counts = { passed: 0, failed: 0, skipped: 0 }
 const passed: Counts = { passed: 1, failed: 0, skipped: 0 }
@@ -38,6 +42,7 @@ const steps: { readonly [name: string]: () => Promise<Counts> } = {
   unit: runUnit,
   conformance: runConformance,
   package: () => bunTest("package", testFiles(isIn(packageTests)), 60_000),
+  engine: runEngine,
   bench: runBenches,
 }
 
@@ -83,14 +88,14 @@ interface Ended {
   readonly errors: string
 }
 
-async function run(command: readonly string[]): Promise<Ended> {
+async function run(command: readonly string[], minutesMax = stepMinutesMax): Promise<Ended> {
   const child = Bun.spawn([...command], { cwd: root, stdin: "ignore", stdout: "inherit", stderr: "pipe" })
   let killing: Timer | undefined
   const deadline = setTimeout(() => {
-    console.error(`ended after ${stepMinutesMax} minutes: ${command.join(" ")}`)
+    console.error(`ended after ${minutesMax} minutes: ${command.join(" ")}`)
     child.kill("SIGTERM") // `--no-orphans` then takes the servers along that tests and benches started
     killing = setTimeout(() => child.kill("SIGKILL"), 5_000)
-  }, stepMinutesMax * 60_000)
+  }, minutesMax * 60_000)
   const reader = child.stderr.getReader()
   const reading = pass(reader)
   const code = await child.exited
@@ -121,18 +126,20 @@ async function check(title: string, command: readonly string[]): Promise<Counts>
   return code === 0 ? passed : failed
 }
 
-async function bunTest(title: string, files: readonly string[], testMsMax: number): Promise<Counts> {
+async function bunTest(
+  title: string,
+  files: readonly string[],
+  testMsMax: number,
+  minutesMax = stepMinutesMax,
+): Promise<Counts> {
   console.log(`--- ${title}: ${files.length} files`)
   if (files.length === 0) return none
   const folder = mkdtempSync(join(tmpdir(), "sluice-test-"))
   const report = join(folder, "report.xml")
   const paths = files.map((file) => `./${file}`)
   const reporter = ["--reporter=junit", `--reporter-outfile=${report}`]
-  const { code, errors } = await run([
-    ...[bun, "--no-install", "test", "--no-orphans", `--timeout=${testMsMax}`],
-    ...reporter,
-    ...paths,
-  ])
+  const command = [bun, "--no-install", "test", "--no-orphans", `--timeout=${testMsMax}`, ...reporter, ...paths]
+  const { code, errors } = await run(command, minutesMax)
   const junit = existsSync(report) ? readFileSync(report, "utf8") : ""
   rmSync(folder, { recursive: true })
 
@@ -183,7 +190,7 @@ async function runUnit(): Promise<Counts> {
   if (!(await installed(oracles, "the oracles"))) return failed
   return bunTest(
     "unit",
-    testFiles((file) => !isIn(conformance)(file) && !isIn(packageTests)(file)),
+    testFiles((file) => ![conformance, packageTests, realEngine].some((folder) => isIn(folder)(file))),
     20_000,
   )
 }
@@ -194,6 +201,15 @@ async function runConformance(): Promise<Counts> {
   const types = await check("conformance types", [tool("tsc"), "--noEmit", "--project", conformance])
   const tests = await bunTest("conformance", testFiles(isIn(conformance)), 60_000)
   return add(types, tests)
+}
+
+/** vLLM's CPU build is installed once, outside of the runner, whose tests cannot wait that long. */
+async function runEngine(): Promise<Counts> {
+  const startedAt = performance.now()
+  const installed = await installRealEngine(console.log)
+  if (!installed.ok) console.log(`--- no real engine: ${installed.error}`)
+  else console.log(`--- real engine installed [${((performance.now() - startedAt) / 1000).toFixed(1)} s]`)
+  return bunTest("engine", testFiles(isIn(realEngine)), 180_000, engineMinutesMax)
 }
 
 /** Each file that lies in bench/ itself is a bench and knows `--check`: a small run with its answers checked. */
