@@ -37,25 +37,28 @@ export function constrainReply(
 ): ReplyConstraint {
   const own = request.structuredOutputs
   const { callTag, reasoningTag } = grammar
-  const structuredOutputs = callTag === null ? own : constrainCalls(request, level, callTag)
+  const textTag = grammar.textTag ?? ((format: Json): Json => format)
+  const structuredOutputs = callTag === null ? own : constrainCalls(request, level, callTag, textTag)
   if (structuredOutputs === null || reasoningTag === null) return { structuredOutputs, reasoningEnded: null }
   const { ended, formats } = reasoningTag(promptTokenIds)
   if (ended) return { structuredOutputs, reasoningEnded: true }
   const format = takesTags ? formatOf(structuredOutputs) : null
   if (format === null) return { structuredOutputs, reasoningEnded: null }
-  const whole: Json = { type: "structural_tag", format: inSequence([...formats, format]) }
+  const last = structuredOutputs === own ? textTag(format) : format
+  const whole: Json = { type: "structural_tag", format: inSequence([...formats, last]) }
   return { structuredOutputs: { structural_tag: whole }, reasoningEnded: true }
 }
 
 /**
  * The constraint for a request with tools, or its own where calls add none. `tag` writes calls in the family's syntax.
  * Where the reply may also be text, the request's own constraint holds for that text; where a call is forced, it is
- * void. Source: vLLM 0.32.0.
+ * void. `textTag` puts that text into the family's frame. Source: vLLM 0.32.0.
  */
 function constrainCalls(
   request: CallRequest,
   level: Config["toolStrictLevel"],
   tag: (constraint: CallConstraint) => Json,
+  textTag: (format: Json) => Json,
 ): StructuredOutputs | null {
   const { conversation, parallelToolCalls, structuredOutputs } = request
   const { tools, toolChoice } = conversation
@@ -76,7 +79,7 @@ function constrainCalls(
     allowsText: isAuto && text === null,
     single,
   })
-  const format: Json = text === null ? calls : { type: "or", elements: [calls, text] }
+  const format: Json = text === null ? calls : { type: "or", elements: [calls, textTag(text)] }
   return { structural_tag: { type: "structural_tag", format } }
 }
 

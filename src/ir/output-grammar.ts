@@ -33,6 +33,8 @@ export interface OutputGrammar {
   readonly callTag: ((constraint: CallConstraint) => Json) | null
   /** What a grammar for the whole reply must let pass first; null for a family without reasoning. */
   readonly reasoningTag: ((promptTokenIds: Uint32Array) => ReasoningTag) | null
+  /** The reply's text in the family's frame; absent or null for a family that writes text as it is. */
+  readonly textTag?: ((format: Json) => Json) | null
 }
 
 /** One format behind the other. */

@@ -1,6 +1,7 @@
 import { err, ok, type Result } from "../result"
 import { callTag } from "./call-tag"
 import { CombinedParser, type MakeContent } from "./combined"
+import { harmonyFactory, harmonyReasoningName, harmonyToolName } from "./families/harmony"
 import { hermesCalls } from "./families/hermes"
 import { plainFactory } from "./families/plain"
 import { deepseekR1Reasoning, qwen3Reasoning } from "./families/qwen3"
@@ -48,10 +49,20 @@ const modelPatterns: readonly { readonly pattern: string; readonly reasoning: st
 ]
 
 /** Names that `--reasoning-parser` takes. */
-export const reasoningParserNames: readonly string[] = ["auto", "none", ...reasoningFamilies.map((each) => each.name)]
+export const reasoningParserNames: readonly string[] = [
+  "auto",
+  "none",
+  ...reasoningFamilies.map((each) => each.name),
+  harmonyReasoningName,
+]
 
 /** Names that `--tool-call-parser` takes. */
-export const toolParserNames: readonly string[] = ["auto", "none", ...toolFamilies.map((each) => each.name)]
+export const toolParserNames: readonly string[] = [
+  "auto",
+  "none",
+  ...toolFamilies.map((each) => each.name),
+  harmonyToolName,
+]
 
 /**
  * The output grammar of a model: by name, or found out (`auto`: the model's name and type first, its template next), or
@@ -66,6 +77,11 @@ export function chooseParser(
 ): Result<ParserFactory, ParserUnusable> {
   if (!reasoningParserNames.includes(reasoning)) return err(unknownName("reasoning", reasoning, reasoningParserNames))
   if (!toolParserNames.includes(tools)) return err(unknownName("tool call", tools, toolParserNames))
+
+  if (takesHarmony(profile, reasoning, tools)) {
+    const isWhole = ["auto", harmonyReasoningName].includes(reasoning) && ["auto", harmonyToolName].includes(tools)
+    return isWhole ? harmonyFactory(vocabulary) : err(halfHarmony(reasoning, tools))
+  }
 
   const wanted = reasoning === "auto" ? autoReasoning(profile) : reasoning
   const reasoningFamily = reasoningFamilies.find((each) => each.name === wanted)
@@ -97,6 +113,24 @@ export function chooseParser(
     reasoningTag: framing === null ? null : (promptTokenIds) => reasoningTag(framing, vocabulary, promptTokenIds),
     create: (start) => new CombinedParser(framing, makeContent, vocabulary, start),
   })
+}
+
+/** Whether a model writes in the Harmony format: the same question for its prompts and for its replies. */
+export function isHarmonyModel({ modelType, architectures }: ParserProfile): boolean {
+  return modelType === "gpt_oss" || architectures.includes("GptOssForCausalLM")
+}
+
+/** By name, or by the model, unless both parsers are told to be none. */
+function takesHarmony(profile: ParserProfile, reasoning: string, tools: string): boolean {
+  if (reasoning === harmonyReasoningName || tools === harmonyToolName) return true
+  return isHarmonyModel(profile) && !(reasoning === "none" && tools === "none")
+}
+
+function halfHarmony(reasoning: string, tools: string): ParserUnusable {
+  const message =
+    `reasoning parser ${reasoning} and tool call parser ${tools} do not go together: ` +
+    `${harmonyReasoningName} and ${harmonyToolName} are one parser, the only one for gpt-oss`
+  return { kind: "parser_unusable", message }
 }
 
 function isSpecialPair(ids: { readonly startId: number; readonly endId: number }, vocabulary: Vocabulary): boolean {

@@ -21,8 +21,8 @@ export interface ParserContract {
   readonly name: string
   readonly factory: ParserFactory
   readonly samples: readonly ParserSample[]
-  /** Markers that are only text to this family. */
-  readonly foreignMarkers?: readonly string[]
+  /** Takes away what is the family's frame around an output, whole or cut, beside the markers. */
+  readonly unframed?: (output: string) => string
 }
 
 /** Declares the contract's tests. */
@@ -46,7 +46,7 @@ export function parserContract(contract: ParserContract): void {
         for (let count = 0; count <= tokens.length; count++) {
           const cut = tokens.slice(0, count)
           const { parts } = parse(parserFor(factory, start), cut, [count])
-          expectNothingLost(cut, parts)
+          expectNothingLost(cut, parts, contract.unframed)
         }
       })
 
@@ -141,9 +141,13 @@ function flat(parts: readonly ParsedPart[]): string {
 }
 
 /** Without calls: the text is the tokens' text but for markers and white space. With calls: it comes in its order. */
-function expectNothingLost(tokens: readonly SpelledToken[], parts: readonly ParsedPart[]): void {
+function expectNothingLost(
+  tokens: readonly SpelledToken[],
+  parts: readonly ParsedPart[],
+  unframed = (output: string): string => output,
+): void {
   const given = parts.map((part) => (part.kind === "call" ? part.arguments : part.text)).join("")
-  const input = tokens.map((token) => token.text).join("")
+  const input = unframed(tokens.map((token) => token.text).join(""))
   if (parts.some((part) => part.kind === "call")) {
     // Arguments that waited for the name are out of order, but every other character is.
     const text = parts.map((part) => (part.kind === "call" ? "" : part.text)).join("")

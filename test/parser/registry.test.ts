@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { chooseParser, type ParserProfile } from "../../src/parser/registry"
+import { harmonyVocabulary } from "./harmony-tokens"
 import { markers, vocabularyWith } from "./spelled-tokens"
 
 const qwenLike = '<think> </think> <tool_call>\\n{"name": <name>, "arguments": <args>}\\n</tool_call>'
@@ -41,6 +42,49 @@ describe("auto", () => {
   })
 })
 
+describe("gpt-oss", () => {
+  const model: Partial<ParserProfile> = { modelType: "gpt_oss", architectures: ["GptOssForCausalLM"] }
+  const both = ["openai_gptoss", "openai"]
+  function chosen(profile: Partial<ParserProfile>, reasoning: string, tools: string): unknown {
+    const full = { name: "m", modelType: "", architectures: [], chatTemplates: {}, ...profile }
+    const found = chooseParser(full, reasoning, tools, harmonyVocabulary)
+    return found.ok ? [found.value.reasoning, found.value.tools, found.value.needsSpecialTokens] : found.error.kind
+  }
+
+  test("is known by its type or its architecture, whatever its template", () => {
+    for (const known of [{ modelType: "gpt_oss" }, { architectures: ["GptOssForCausalLM"] }]) {
+      expect(chosen({ ...known, chatTemplates: { default: qwenLike } }, "auto", "auto")).toEqual([...both, true])
+    }
+  })
+
+  test("has one parser for both, under either name", () => {
+    for (const [reasoning, tools] of [both, ["auto", "openai"], ["openai_gptoss", "auto"]] as const) {
+      expect(chosen({}, reasoning!, tools!)).toEqual([...both, true])
+      expect(chosen(model, reasoning!, tools!)).toEqual([...both, true])
+    }
+  })
+
+  test("takes no other parser, and no half of its own, but none at all", () => {
+    for (const [reasoning, tools] of [
+      ["qwen3", "auto"],
+      ["auto", "hermes"],
+      ["none", "auto"],
+      ["auto", "none"],
+    ] as const) {
+      expect(chosen(model, reasoning, tools)).toBe("parser_unusable")
+    }
+    expect(chosen({}, "openai_gptoss", "hermes")).toBe("parser_unusable")
+    expect(chosen(model, "none", "none")).toEqual(["none", "none", false])
+  })
+
+  test("needs its tokens", () => {
+    expect(namesFor(model)).toEqual({
+      kind: "parser_unusable",
+      message: "the vocabulary has no token <|start|>, which the parser needs",
+    })
+  })
+})
+
 describe("names", () => {
   test("are taken as given", () => {
     expect(namesFor({}, "qwen3", "qwen3_json")).toEqual(["qwen3", "qwen3_json"])
@@ -50,11 +94,11 @@ describe("names", () => {
   test("that are unknown are refused with the choices", () => {
     expect(namesFor({}, "qwen4")).toEqual({
       kind: "parser_unknown",
-      message: "unknown reasoning parser qwen4: choose one of auto, none, deepseek_r1, qwen3",
+      message: "unknown reasoning parser qwen4: choose one of auto, none, deepseek_r1, qwen3, openai_gptoss",
     })
     expect(namesFor({}, "none", "xml")).toEqual({
       kind: "parser_unknown",
-      message: "unknown tool call parser xml: choose one of auto, none, hermes, qwen3_json",
+      message: "unknown tool call parser xml: choose one of auto, none, hermes, qwen3_json, openai",
     })
   })
 })
