@@ -21,11 +21,21 @@ export function bannerLines(config: Config, profile: ModelProfile, server: Liste
   return [
     `serving ${names.join(", ")} (${from}), window ${profile.contextTokensMax} tokens`,
     `parsers: ${server.reasoningParser} for reasoning, ${server.toolCallParser} for tool calls`,
-    ...(config.engine === "simulator" ? [simulatorLine] : engineLines(config, profile, server.engineAddress)),
+    ...(config.role === "render"
+      ? [rendererLine]
+      : config.engine === "simulator"
+        ? [simulatorLine]
+        : engineLines(config, profile, server.engineAddress)),
+    ...(config.enableScaleOut ? [] : [scaleOutLine]),
     `try: ${curlLine(config, profile, names[0]!, url)}`,
     `listening on ${url}`,
   ]
 }
+
+const rendererLine = "no engine: prompts become token ids, and token ids answers; nothing is generated"
+
+/** Their routes answer 403; here an operator learns it before a client does. */
+const scaleOutLine = "scale-out routes are off: --enable-scale-out turns them on"
 
 const simulatorLine = "engine simulator: answers are simulated, no model computes them"
 
@@ -62,7 +72,8 @@ function curlLine(config: Config, profile: ModelProfile, model: string, url: str
   const body = chat
     ? { model, messages: [{ role: "user", content: "Hello" }] }
     : { model, prompt: "Hello", max_tokens: 32 }
-  const route = `${config.rootPath}/v1/${chat ? "chat/completions" : "completions"}`
+  const action = config.role === "render" && config.enableScaleOut ? "/render" : ""
+  const route = `${config.rootPath}/v1/${chat ? "chat/completions" : "completions"}${action}`
   // A wildcard address is where we listen, not where one can connect on every system.
   const base =
     config.uds === null ? url.replace("//0.0.0.0", "//127.0.0.1").replace("//[::]", "//[::1]") : "http://localhost"

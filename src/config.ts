@@ -14,6 +14,12 @@ export const toolStrictLevels = ["auto", "function", "parameter"] as const
 
 /** The whole configuration of one process. Units stand at the end of the names. */
 export interface Config {
+  /** `render`: no engine in memory. */
+  readonly role: "serve" | "render"
+  /** Render, derender and generate routes; off, they answer 403. */
+  readonly enableScaleOut: boolean
+  /** Only token ids in and out: nothing is turned into text or made of it. */
+  readonly tokensOnly: boolean
   /** Bind address; `--uds` wins when set. */
   readonly host: string
   /** 0 = any free port. */
@@ -187,6 +193,9 @@ export interface LoraModule {
 
 /** Values used where neither flag, environment nor config file says otherwise. */
 export const defaultConfig: Config = {
+  role: "serve",
+  enableScaleOut: false,
+  tokensOnly: false,
   host: "127.0.0.1",
   port: 8000,
   uds: null,

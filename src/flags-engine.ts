@@ -51,6 +51,18 @@ export function planEngine(
   return planCommand(draft, draft.model, given, passed, trailing, findProgram)
 }
 
+/** The role without an engine: what steers one is without effect, and said to be. */
+export function planRender(
+  draft: Draft,
+  given: ReadonlyMap<string, GivenFlag>,
+  trailing: readonly string[],
+): Result<readonly string[], string> {
+  if (draft.tokensOnly) return err("--tokens-only is for serve: render has nothing but text")
+  const idle = [...given.values()].filter(({ flag }) => ["engine", "simulator"].includes(flag.group))
+  const words = [...idle.map((each) => each.shown), ...(trailing.length > 0 ? ["what stands after --"] : [])]
+  return ok(words.length === 0 ? [] : [`without effect on sluice render: ${words.join(", ")}`])
+}
+
 /** The command of the engines that are started here, if any are. */
 function planCommand(
   draft: Draft,

@@ -5,7 +5,7 @@ const intro = `sluice: an OpenAI-compatible HTTP front end for inference engines
 
   sluice serve MODEL [flags] [-- engine flags]    serve MODEL with vLLM's engine, started here or elsewhere
   sluice serve [flags]                            simulate a built-in model profile: nothing computes its answers
-  sluice render                                   not supported yet
+  sluice render [MODEL] [flags]                   prompts to token ids and back, for engines elsewhere: no engine here
   sluice --version
 `
 

@@ -88,8 +88,8 @@ export const engineShortFlags: { readonly [short: string]: string } = {
 /** Flags of vLLM that are refused, without the two dashes. */
 export const unsupportedFlags: ReadonlySet<string> = new Set(
   words(`
-  grpc grpc-port headless tool-parser-plugin reasoning-parser-plugin tool-server enable-scale-out
-  tokens-only enable-tokenizer-info-endpoint enable-log-deltas log-error-stack fingerprint-mode fingerprint-value
+  grpc grpc-port headless tool-parser-plugin reasoning-parser-plugin tool-server
+  enable-tokenizer-info-endpoint enable-log-deltas log-error-stack fingerprint-mode fingerprint-value
   ssl-cert-reqs ssl-ciphers enable-ssl-refresh middleware uvicorn-log-level h11-max-incomplete-event-size
   h11-max-header-count max-num-queued-tokens default-mm-loras log-config-file runner convert task pooler-config
   hf-token tokenizer-revision allowed-local-media-path allowed-media-domains media-io-kwargs io-processor-plugin
@@ -113,7 +113,6 @@ export const unsupportedVariables: readonly string[] = [
   "VLLM_SERVER_DEV_MODE",
   "VLLM_ALLOW_RUNTIME_LORA_UPDATING",
   "VLLM_ENABLE_RESPONSES_API_STORE",
-  "VLLM_ENABLE_SCALE_OUT_ENDPOINTS",
   "VLLM_HTTP_TIMEOUT_KEEP_ALIVE",
   "VLLM_RS_REQUEST_WORKER_THREADS",
   "VLLM_KEEP_ALIVE_ON_ENGINE_DEATH",

@@ -5,7 +5,7 @@
 import { join } from "node:path"
 import type { Config } from "./config"
 import { type ConfigFileEntry, readConfigFile } from "./flags-config-file"
-import { type FindProgram, planEngine } from "./flags-engine"
+import { type FindProgram, planEngine, planRender } from "./flags-engine"
 import { type Draft, emptyDraft, type Flag, type GivenFlag, passedOn } from "./flags-fields"
 import { helpText } from "./flags-help"
 import { flagTable } from "./flags-table"
@@ -76,9 +76,10 @@ export async function parseFlags(
   if (asksFor(argv, ["--help", "-h"])) return ok({ kind: "help", text: helpText(flagTable) })
   if (asksFor(argv, ["--version", "-v"])) return ok({ kind: "version", text: sluiceVersion })
   const command = argv[0]
-  if (command === "render") return usage("sluice render is not supported yet")
   if (command === undefined) return usage("no command given: expected sluice serve; sluice --help lists the flags")
-  if (command !== "serve") return usage(`unknown command "${command}": expected serve; sluice --help lists the flags`)
+  if (command !== "serve" && command !== "render") {
+    return usage(`unknown command "${command}": expected serve or render; sluice --help lists the flags`)
+  }
 
   const trailingAt = argv.indexOf("--")
   const line = readCommandLine(trailingAt === -1 ? argv.slice(1) : argv.slice(1, trailingAt))
@@ -96,11 +97,15 @@ export async function parseFlags(
   addEnvironment(given, env)
 
   const draft = emptyDraft()
+  draft.role = command
+  draft.enableScaleOut = command === "render"
   for (const { flag, shown, texts } of given.values()) {
     const applied = flag.apply(draft, texts)
     if (!applied.ok) return usage(`${shown} ${quoted(applied.error.text)}: expected ${applied.error.expected}`)
   }
-  const planned = planEngine(draft, given, trailingAt === -1 ? [] : argv.slice(trailingAt + 1), findProgram)
+  const trailing = trailingAt === -1 ? [] : argv.slice(trailingAt + 1)
+  const planned =
+    command === "render" ? planRender(draft, given, trailing) : planEngine(draft, given, trailing, findProgram)
   if (!planned.ok) return usage(planned.error)
   const config = complete(draft, readFile)
   if (!config.ok) return config
@@ -277,6 +282,7 @@ function complete(draft: Draft, readFile: ReadFile): Result<Config, UsageFailure
   if (config.enableLogOutputs && !config.enableLogRequests) {
     return usage("--enable-log-outputs needs --enable-log-requests")
   }
+  if (config.tokensOnly) config.enableScaleOut = true
   if (config.model === null) {
     if (config.tokenizer !== null) return usage("--tokenizer needs a model: the built-in profile has its own")
     if (config.revision !== null) return usage("--revision needs a model")

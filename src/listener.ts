@@ -1,5 +1,5 @@
-import type { AppFetch } from "./api/app"
 import type { RunningRequest } from "./api/room"
+import type { AppFetch } from "./api/router"
 import type { Config } from "./config"
 import type { Engine } from "./ir/engine"
 import { err, ok, type Result } from "./result"
@@ -8,6 +8,21 @@ import { err, ok, type Result } from "./result"
 export interface StartFailure {
   readonly kind: string
   readonly message: string
+}
+
+/** A server that accepts connections. */
+export interface RunningServer {
+  /** `http://HOST:PORT`, or `unix:PATH`. */
+  readonly url: string
+  /** Where engines dial in; null for one of this process, or none. */
+  readonly engineAddress: string | null
+  /** Names of the parsers in use, for the banner. */
+  readonly reasoningParser: string
+  readonly toolCallParser: string
+  /** Settles when nothing runs any more after `stop`. */
+  readonly drained: Promise<void>
+  /** Takes no new requests; running ones get `shutdownTimeoutSeconds`, then an error. */
+  stop(): void
 }
 
 /** Seconds since some moment of this process. */
@@ -27,9 +42,10 @@ export class Listener {
   private settle: () => void = () => {}
   private server: Bun.Server<undefined> | null = null
   private readonly config: Config
-  private readonly engine: Engine
+  private readonly engine: Pick<Engine, "close"> | null
 
-  constructor(config: Config, engine: Engine) {
+  /** `engine` is closed when all is drained; null in the role that has none. */
+  constructor(config: Config, engine: Pick<Engine, "close"> | null) {
     this.config = config
     this.engine = engine
     this.drained = new Promise((resolve) => {
@@ -90,7 +106,7 @@ export class Listener {
     // Their last frames still have to leave; connections that clients merely keep open do not hold us up.
     await Promise.race([stopped, Bun.sleep(lastFramesMs)])
     await this.server?.stop(true)
-    await this.engine.close()
+    await this.engine?.close()
     this.settle()
   }
 }

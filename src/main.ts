@@ -8,9 +8,9 @@ import { bannerLines } from "./banner"
 import type { Config } from "./config"
 import { type Environment, type HubSettings, parseFlags, type ReadFile } from "./flags"
 import type { FindProgram } from "./flags-engine"
+import type { RunningServer } from "./listener"
 import type { ModelProfile } from "./model/profile"
 import { err, ok, type Result } from "./result"
-import type { RunningServer } from "./server"
 
 /** Larger files (templates, keys, config files) are refused. */
 const textFileBytesMax = 16 * 1024 * 1024
@@ -23,7 +23,7 @@ const signalStatus = { SIGINT: 130, SIGTERM: 143 } as const
 /** One of those signals. */
 export type StopSignal = keyof typeof signalStatus
 
-/** How a server is started; the real one is `startServer` of server.ts. */
+/** How a server is started; the real ones are `startServer` of server.ts and `startRenderer` of renderer.ts. */
 export type StartServer = (
   config: Config,
   profile: ModelProfile,
@@ -149,8 +149,11 @@ if (import.meta.main) {
     },
     exit: (code) => process.exit(code),
     now: () => performance.now(),
+    // Loaded late: a renderer must not hold an engine's code.
     startServer: async (...given) => {
-      const start: StartServer = (await import("./server")).startServer
+      const [config] = given
+      const start: StartServer =
+        config.role === "render" ? (await import("./renderer")).startRenderer : (await import("./server")).startServer
       return start(...given)
     },
   }).catch(die)

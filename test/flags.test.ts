@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import manifest from "../package.json" with { type: "json" }
-import { defaultConfig } from "../src/config"
+import { type Config, defaultConfig } from "../src/config"
 import { type Environment, parseFlags, sluiceVersion } from "../src/flags"
 import { flagTable } from "../src/flags-table"
 import { engineOnlyFlags, unsupportedFlags } from "../src/flags-vllm"
@@ -66,7 +66,7 @@ describe("serve", () => {
       --ssl-certfile cert.pem --ssl-ca-certs ca.pem --chat-template t.jinja --chat-template-content-format string
       --trust-request-chat-template --trust-request-mm-kwargs --default-chat-template-kwargs {"a":{"b":1}}
       --reasoning-effort-map {"high":"max"} --response-role bot --exclude-tools-when-tool-choice-none
-      --prompt-special-tokens parity --tool-strict-level function
+      --enable-scale-out --tokens-only --prompt-special-tokens parity --tool-strict-level function
       --reasoning-parser qwen3 --tool-call-parser none --enable-auto-tool-choice --return-tokens-as-token-ids
       --enable-prompt-tokens-details --enable-per-request-metrics --enable-force-include-usage --max-logprobs -1
       --responses-extensions logprobs,custom_tools
@@ -80,6 +80,9 @@ describe("serve", () => {
     const used = new Set(words.filter((word) => word.startsWith("--")).map((word) => word.slice(2)))
     expect(flagTable.map((flag) => flag.name).filter((name) => !used.has(name))).toEqual(["model"])
     expect(await config(words, {}, files)).toEqual({
+      role: "serve",
+      enableScaleOut: true,
+      tokensOnly: true,
       host: "::1",
       port: 0,
       uds: "/s",
@@ -480,9 +483,39 @@ describe("other commands", () => {
     expect(sluiceVersion).toBe(manifest.version)
   })
 
-  test("render and anything unknown end with one line", async () => {
-    expect(await problem(["render", "acme/tiny"])).toBe("sluice render is not supported yet")
+  test("render has scale-out on and no engine, whatever is on the PATH", async () => {
+    const render = async (words: readonly string[], env: Environment = {}) => {
+      const parsed = await parse(["render", ...words], env, {}, { vllm: "/bin/vllm" })
+      if (!parsed.ok) return parsed.error.message
+      if (parsed.value.kind !== "serve") throw new Error(`not a server: ${parsed.value.kind}`)
+      return { config: parsed.value.config, warnings: parsed.value.warnings }
+    }
+    const plain: Config = { ...defaultConfig, role: "render", enableScaleOut: true, model: "acme/tiny" }
+    expect(await render(["acme/tiny"])).toEqual({ config: plain, warnings: [] })
+    const off = { config: { ...plain, enableScaleOut: false }, warnings: [] }
+    expect(await render(["acme/tiny", "--no-enable-scale-out"])).toEqual(off)
+    expect(await render(["acme/tiny"], { VLLM_ENABLE_SCALE_OUT_ENDPOINTS: "0" })).toEqual(off)
+    expect(await render(["--sim-seed", "1", "-tp", "2", "--", "--x"])).toMatchObject({
+      warnings: ["without effect on sluice render: --sim-seed, -tp, what stands after --"],
+    })
+    expect(await render(["--tokens-only"])).toBe("--tokens-only is for serve: render has nothing but text")
+  })
+
+  test("serve has scale-out by flag or variable, the flag first, and with --tokens-only always", async () => {
+    const variable = "VLLM_ENABLE_SCALE_OUT_ENDPOINTS"
+    const on = async (words: readonly string[], env: Environment = {}) => (await config(words, env)).enableScaleOut
+    expect(await on([])).toBe(false)
+    expect(await on(["--enable-scale-out"])).toBe(true)
+    expect(await on([], { [variable]: "1" })).toBe(true)
+    expect(await on([], { [variable]: "0" })).toBe(false)
+    expect(await on(["--no-enable-scale-out"], { [variable]: "1" })).toBe(false)
+    expect(await on(["--tokens-only"])).toBe(true)
+  })
+
+  test("anything unknown ends with one line", async () => {
     expect(await problem([])).toBe("no command given: expected sluice serve; sluice --help lists the flags")
-    expect(await problem(["sreve"])).toBe('unknown command "sreve": expected serve; sluice --help lists the flags')
+    expect(await problem(["sreve"])).toBe(
+      'unknown command "sreve": expected serve or render; sluice --help lists the flags',
+    )
   })
 })

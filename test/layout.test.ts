@@ -27,6 +27,7 @@ const mayImport: { readonly [room: string]: readonly string[] } = {
 /** What a file must never reach, even through others: only the root chooses an engine. */
 const unreachable: { readonly [file: string]: readonly string[] } = {
   "api/app.ts": ["engine/"],
+  "renderer.ts": ["engine/", "server.ts"],
   "generate/generate.ts": ["engine/", "api/", "http/"],
 }
 

@@ -82,6 +82,7 @@ describe("serve", () => {
       `serving ${profile.name} (built-in profile), window ${profile.contextTokensMax} tokens`,
       "parsers: qwen3 for reasoning, hermes for tool calls",
       "engine simulator: answers are simulated, no model computes them",
+      "scale-out routes are off: --enable-scale-out turns them on",
       `try: curl http://127.0.0.1:4321/v1/chat/completions -H 'Content-Type: application/json' -d '{"model":"${profile.name}","messages":[{"role":"user","content":"Hello"}]}'`,
       "listening on http://127.0.0.1:4321",
     ])
@@ -106,6 +107,7 @@ describe("serve", () => {
       `serving it's (${folder}), window 512 tokens`,
       "parsers: qwen3 for reasoning, hermes for tool calls",
       "engine simulator: answers are simulated, no model computes them",
+      "scale-out routes are off: --enable-scale-out turns them on",
       `try: curl --unix-socket /tmp/s http://localhost/p/v1/completions -H 'Content-Type: application/json' -H "Authorization: Bearer $VLLM_API_KEY" -d '{"model":"it'\\''s","prompt":"Hello","max_tokens":32}'`,
       "listening on http://127.0.0.1:4321",
     ])
@@ -167,9 +169,9 @@ describe("a start that fails", () => {
       lines: ['! sluice: --port "x": expected a whole number 0–65535'],
       starts: 0,
     })
-    expect(await run(["render"])).toEqual({
+    expect(await run(["rende"])).toEqual({
       status: 2,
-      lines: ["! sluice: sluice render is not supported yet"],
+      lines: ['! sluice: unknown command "rende": expected serve or render; sluice --help lists the flags'],
       starts: 0,
     })
   })

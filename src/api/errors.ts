@@ -25,6 +25,9 @@ export type ApiError =
   | { readonly kind: "route_not_found"; readonly path: string }
   | { readonly kind: "method_not_allowed"; readonly method: string; readonly allowed: string }
   | { readonly kind: "unauthorized" }
+  | { readonly kind: "scale_out_disabled" }
+  | { readonly kind: "not_implemented"; readonly message: string }
+  | { readonly kind: "previous_response_given" }
   | { readonly kind: "overloaded"; readonly message: string }
   | { readonly kind: "internal" }
 
@@ -124,6 +127,22 @@ export function errorBody(error: ApiError): ErrorBody {
       }
     case "unauthorized":
       return { message: "Unauthorized", type: "AuthenticationError", param: null, code: 401 }
+    case "scale_out_disabled":
+      return {
+        message: "The scale-out endpoints are off; restart the server with --enable-scale-out.",
+        type: "PermissionDeniedError",
+        param: null,
+        code: 403,
+      }
+    case "not_implemented":
+      return { message: error.message, type: "NotImplementedError", param: null, code: 501 }
+    case "previous_response_given":
+      return {
+        message: "Rendering is stateless: previous_response_id cannot be followed; send the items in input.",
+        type: "invalid_request_error",
+        param: "previous_response_id",
+        code: 400,
+      }
     case "overloaded":
       return { message: error.message, type: "ServiceUnavailableError", param: null, code: 503 }
     case "engine_validation":

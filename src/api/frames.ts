@@ -1,4 +1,5 @@
 /** Text of SSE frames. One event is always one string, so that it leaves in one piece. */
+import { jsonText } from "../ir/exact-json"
 import type { ErrorBody } from "./errors"
 
 /** A frame with only data, as chat and completions use it. `json` must hold no line break: JSON text never does. */
@@ -21,22 +22,6 @@ export function errorFrame(error: ErrorBody): string {
 export function jsonString(text: string): string {
   const json = JSON.stringify(text)
   return lineBreakers.test(text) ? oneLine(json) : json
-}
-
-// Bun has it, and the types of the language's library do not know it yet (ECMA-262, "JSON.parse source text access").
-const { rawJSON } = JSON as JSON & { rawJSON(text: string): object }
-
-/**
- * Any value as JSON text. Integers beyond 2^53 are `bigint` here: clients send them (a schema's bounds, say) and get them
- * back in the echo, engines send them in transfer parameters. They keep their digits.
- */
-export function jsonText(value: unknown): string {
-  try {
-    return JSON.stringify(value)
-  } catch {
-    // Nearly no reply holds one: only then is each value looked at.
-    return JSON.stringify(value, (_, each) => (typeof each === "bigint" ? rawJSON(String(each)) : each))
-  }
 }
 
 /** Any value as JSON on one line, as `jsonString` makes it. */

@@ -1,7 +1,7 @@
 import { isGuarded } from "../http/access"
 import { errorResponse } from "./errors"
 import { RequestEntry } from "./request-entry"
-import type { AppRoom } from "./room"
+import type { GateRoom } from "./room"
 import type { Route } from "./route"
 import type { ReplyHeaders } from "./serve"
 
@@ -24,11 +24,11 @@ export interface Pending {
 
 /** What happens before and after every route. */
 export class Gate {
-  private readonly room: AppRoom
+  private readonly room: GateRoom
   private readonly allowed: readonly { readonly pattern: RegExp; readonly methods: string }[]
   private readonly unlogged: ReadonlySet<string>
 
-  constructor(room: AppRoom, routes: readonly Route[], hasDocs: boolean) {
+  constructor(room: GateRoom, routes: readonly Route[], hasDocs: boolean) {
     this.room = room
     this.unlogged = new Set(room.config.accessLogSkippedPaths)
     const methods = new Map<string, string[]>()
@@ -47,7 +47,7 @@ export class Gate {
     silence: SetSilence,
   ): Promise<Response> {
     const { room } = this
-    const { now } = room.generate
+    const { now } = room
     const startedAt = now()
     const path = this.pathOf(request)
     const log = room.config.accessLog && !this.unlogged.has(path) ? room.log : null

@@ -6,8 +6,7 @@ import type { Config } from "../config"
 import type { GenerateRoom, ReadingOptions } from "../generate/generate"
 import type { Admission } from "../http/admission"
 import type { Metrics } from "../http/metrics"
-import type { EngineStatus } from "../ir/engine"
-import type { Preparer } from "../prompt/prepare"
+import type { Prepared, Preparer } from "../prompt/prepare"
 import type { LowerContext, ModelFacts } from "./endpoint"
 import type { VocabularyView } from "./tokenize"
 
@@ -34,6 +33,15 @@ export interface PromptRoom {
   readonly unixTime: () => number
 }
 
+/** What rendering for an engine elsewhere needs on top. */
+export interface RenderingRoom extends PromptRoom {
+  /**
+   * Where each id came from, as pairs of characters of the text; null where that cannot be told: the ids are not what
+   * the text alone encodes to, or the vocabulary has no offsets. `side`: which end of the text was truncated.
+   */
+  readonly tokenOffsets: (prepared: Prepared, addSpecialTokens: boolean, side: "left" | "right") => number[][] | null
+}
+
 /** Everything a request needs that is answered here. */
 export interface ServeRoom extends PromptRoom {
   readonly generate: GenerateRoom
@@ -48,19 +56,25 @@ export function lowerContext(room: PromptRoom, headers: Headers): LowerContext {
   return { config: room.config, model: room.facts, headers, newId: room.newId }
 }
 
-/** A request that a shutdown may cut short. */
+/** A request that a shutdown, or its client by its id, may cut short. */
 export interface RunningRequest {
+  /** As its reply has it. */
+  readonly id: string
+  /** Ends its choices with finish reason `abort`. */
+  abort(): void
   /** Ends it with an error that the client sees. */
   shutDown(): void
 }
 
-/** What the routes around generation need beside `ServeRoom`. */
-export interface AppRoom extends ServeRoom {
-  readonly vocabulary: VocabularyView
+/** What is around every route, whatever the role. */
+export interface GateRoom {
+  readonly config: Config
+  readonly log: (line: string) => void
+  readonly newId: () => string
+  /** Seconds on a monotonic clock. */
+  readonly now: () => number
+  /** Sent in `x-sluice-engine`; `none` in the role that has no engine. */
   readonly engineName: string
-  readonly engineStatus: () => EngineStatus
-  /** Prometheus text. */
-  readonly metricsText: () => string
   readonly observeHttp: (method: string, handler: string, status: number, seconds: number) => void
   /** Whether an `Authorization` header carries one of the server's keys; true when there are none. */
   readonly hasKey: (authorization: string | null) => boolean
@@ -70,3 +84,20 @@ export interface AppRoom extends ServeRoom {
   /** True once the server takes no new work. */
   readonly isDraining: () => boolean
 }
+
+/** What the routes about the server itself need. */
+export interface StateRoom extends Pick<PromptRoom, "facts" | "newId" | "unixTime"> {
+  readonly isHealthy: () => boolean
+  readonly admission: Admission
+  /** Prometheus text. */
+  readonly metricsText: () => string
+}
+
+/** What all roles have: the way from a body to token ids, and from token ids to an answer. */
+export interface RenderRoom extends RenderingRoom, GateRoom, StateRoom {
+  readonly vocabulary: VocabularyView
+  readonly tokenizer: GenerateRoom["tokenizer"]
+}
+
+/** The full role's. */
+export interface AppRoom extends ServeRoom, RenderRoom {}

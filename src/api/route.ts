@@ -9,14 +9,21 @@ export interface Route {
   readonly summary: string
   /** For the OpenAPI page. */
   readonly body?: TSchema
+  /** Statuses that only this route has, with what they mean. */
+  readonly statuses?: { readonly [status: number]: string }
+  /** Left out of the OpenAPI page. */
+  readonly hidden?: true
+  /** Answers with an event stream where the body asks for one. */
+  readonly isStreamed?: true
   readonly handle: Serve
 }
 
 /** A route in the OpenAPI page's terms: its body, its answers, and whether it needs a key. */
 export function describeRoute(route: Route): object {
   const operation = `${route.method.toLowerCase()}${route.path.replaceAll(/[/:](\w)/g, (_, first) => first.toUpperCase())}`
+  if (route.hidden === true) return { hide: true }
   const failure = { description: "Failure", content: { "application/json": { schema: errorSchema } } }
-  const isStreamed = route.path.startsWith("/v1/") && route.body !== undefined
+  const isStreamed = route.isStreamed === true
   const success = isStreamed
     ? { "application/json": { schema: { type: "object" } }, "text/event-stream": { schema: { type: "string" } } }
     : { "application/json": { schema: { type: "object" } } }
@@ -30,6 +37,9 @@ export function describeRoute(route: Route): object {
       200: { description: "Success", content: success },
       ...(isGuarded(route.path) && { 401: { description: "Missing or wrong key" } }),
       ...(route.body !== undefined && { 400: failure, 404: failure, 413: failure, 500: failure, 503: failure }),
+      ...Object.fromEntries(
+        Object.entries(route.statuses ?? {}).map(([status, description]) => [status, { ...failure, description }]),
+      ),
     },
   }
 }

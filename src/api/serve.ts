@@ -7,6 +7,7 @@ import { type Choice, Generation, type ReadingOptions } from "../generate/genera
 import { readJsonBody } from "../http/body"
 import { type SseWriter, sseResponse } from "../http/sse"
 import type { EngineError, FinishReason } from "../ir/engine"
+import { jsonText } from "../ir/exact-json"
 import type { GenerateRequest, LoraAdapter } from "../ir/generate-request"
 import type { ItemSink } from "../ir/item-event"
 import { err, ok, type Result } from "../result"
@@ -14,7 +15,6 @@ import type { Endpoint, Exchange, LowerContext, Lowered } from "./endpoint"
 import { type ApiError, errorResponse } from "./errors"
 import { headerFields, makeExchange, samplingOf } from "./exchange"
 import { Fold } from "./fold"
-import { jsonText } from "./frames"
 import { isServed, namedAdapter } from "./models"
 import type { RequestEntry } from "./request-entry"
 import { lowerContext, type PromptRoom, type RunningRequest, type ServeRoom } from "./room"
@@ -119,6 +119,14 @@ class Call<Body, Ask> implements RunningRequest {
     } finally {
       if (leaves) this.room.admission.leave()
     }
+  }
+
+  get id(): string {
+    return this.entry.id
+  }
+
+  abort(): void {
+    this.generation?.cancel()
   }
 
   /** Ends the request with an error that the client sees. */

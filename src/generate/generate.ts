@@ -1,4 +1,4 @@
-import type { Engine, EngineError, EngineSequence } from "../ir/engine"
+import { type Engine, type EngineError, type EngineSequence, emptyOutput, Finish } from "../ir/engine"
 import type { GenerateRequest } from "../ir/generate-request"
 import type { ChoiceTiming, ChoiceUsage, ItemSink } from "../ir/item-event"
 import type { ParserFactory } from "../parser/parser"
@@ -90,6 +90,16 @@ export class Generation {
     }
     this.running.clear()
     this.onEnded()
+  }
+
+  /** Ends all choices with finish reason `abort`: their sinks get what was held back, and `done`. */
+  cancel(): void {
+    const end = emptyOutput(new Uint32Array(0))
+    end.finish = Finish.abort
+    for (const [sequence, inEngine] of [...this.running]) {
+      inEngine.abort()
+      sequence.output(end)
+    }
   }
 
   private sequence(room: GenerateRoom, request: GenerateRequest, sink: ItemSink, reading: ReadingOptions): Sequence {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
-import { jsonLine, jsonText } from "../../src/api/frames"
+import { jsonLine } from "../../src/api/frames"
+import { jsonText } from "../../src/ir/exact-json"
 import { startTestServer, type TestServer } from "../support/test-server"
 
 const beyond = "18446744073709551616"

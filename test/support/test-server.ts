@@ -1,4 +1,5 @@
 import { type Config, defaultConfig, type SimulatorConfig } from "../../src/config"
+import type { RunningServer } from "../../src/listener"
 import { builtInProfile } from "../../src/model/built-in"
 import type { ModelProfile } from "../../src/model/profile"
 import { startServer } from "../../src/server"
@@ -46,7 +47,12 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const profile = { ...(await builtInProfile()), ...options.profile }
   const started = await startServer(config, profile, (line) => log.push(line))
   if (!started.ok) throw new Error(started.error.message)
-  const { url } = started.value
+  return openTestServer(started.value, log)
+}
+
+/** The hands of a test on a server that runs. */
+export function openTestServer(running: RunningServer, log: string[]): TestServer {
+  const { url } = running
 
   const send = async (method: string, path: string, body: RequestBody, headers: object): Promise<Reply> => {
     const response = await fetch(url + path, { method, headers: { ...headers }, body })
@@ -74,8 +80,8 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       return { running: gauge("vllm:num_requests_running"), waiting: gauge("vllm:num_requests_waiting"), inside }
     },
     stop: async () => {
-      started.value.stop()
-      await started.value.drained
+      running.stop()
+      await running.drained
     },
   }
   return server

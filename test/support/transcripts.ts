@@ -76,6 +76,32 @@ export function renderedPrompts(): readonly RenderedPrompt[] {
   return rendered
 }
 
+/** A recorded request to vLLM's render server, with its answer. */
+export interface RenderedExchange {
+  readonly name: string
+  readonly path: string
+  readonly request: Loose
+  readonly status: number
+  readonly response: Loose
+}
+
+/** Every recorded exchange with vLLM's render server. */
+export function renderedExchanges(): readonly RenderedExchange[] {
+  if (!transcriptsExist) return []
+  const read = (path: string): Loose => JSON.parse(readFileSync(join(folder, path), "utf8"))
+  const responses = Object.entries<Loose>(read("python_032_launch_render_responses_qwen3.json"))
+  const chat = ["render_chat", "render_chat_tools", "render_bad_model"].map((name) => {
+    const { request, response } = read(`python_032_launch_render_qwen3/${name}.json`)
+    return { name, path: request.path, request: request.body, status: response.status, response: response.body }
+  })
+  return [...responses.map(([name, entry]) => ({ name, ...entry })), ...chat]
+}
+
+/** A recorded exchange with vLLM's full server whose scale-out routes are on. */
+export function scaleOutExchange(name: string): Transcript {
+  return JSON.parse(readFileSync(join(folder, "python_032_mock_qwen3_scaleout", `${name}.json`), "utf8"))
+}
+
 /** What the stand-in engine says for a script, without the EOS id that it adds. */
 export function scriptTokenIds(script: string): readonly number[] {
   const text = readFileSync(join(folder, "scripts_qwen3", `${script}.tok`), "utf8")

@@ -43,32 +43,12 @@ export function presentChat(exchange: Exchange<ChatAsk>, folds: readonly Fold[])
 
 function presentChoice(exchange: Exchange<ChatAsk>, fold: Fold, index: number): object {
   const { ask, facts } = exchange
-  const calls = fold.items.filter((item) => item.kind === "call")
-  const text = ask.echo + fold.text("text")
-  const reasoning = fold.text("reasoning")
-  const forced = ask.toolChoice.kind === "required" || ask.toolChoice.kind === "named"
-  const emptyContent = calls.length > 0 && forced ? "" : null
   const { topLogprobs } = ask
   const name = tokenName(facts.tokenText, ask.tokensAsIds)
   const outcome = fold.outcome!
   return {
     index,
-    message: {
-      role: ask.role,
-      content: text === "" ? emptyContent : text,
-      refusal: null,
-      annotations: null,
-      audio: null,
-      function_call: null,
-      ...(calls.length > 0 && {
-        tool_calls: calls.map((call) => ({
-          id: call.callId,
-          type: "function",
-          function: { name: call.name, arguments: call.text },
-        })),
-      }),
-      reasoning: reasoning === "" ? null : reasoning,
-    },
+    message: chatMessage(fold, ask.toolChoice, ask.role, ask.echo),
     logprobs:
       topLogprobs === null
         ? null
@@ -78,5 +58,30 @@ function presentChoice(exchange: Exchange<ChatAsk>, fold: Fold, index: number): 
     token_ids: ask.returnTokenIds ? fold.tokenIds : null,
     routed_experts: null,
     weight_versions: null,
+  }
+}
+
+/** The assistant's message of one choice; `echo` stands in front of its text (CHAT 3). */
+export function chatMessage(fold: Fold, choice: ToolChoice, role: string, echo: string): object {
+  const calls = fold.items.filter((item) => item.kind === "call")
+  const text = echo + fold.text("text")
+  const reasoning = fold.text("reasoning")
+  const forced = choice.kind === "required" || choice.kind === "named"
+  const emptyContent = calls.length > 0 && forced ? "" : null
+  return {
+    role,
+    content: text === "" ? emptyContent : text,
+    refusal: null,
+    annotations: null,
+    audio: null,
+    function_call: null,
+    ...(calls.length > 0 && {
+      tool_calls: calls.map((call) => ({
+        id: call.callId,
+        type: "function",
+        function: { name: call.name, arguments: call.text },
+      })),
+    }),
+    reasoning: reasoning === "" ? null : reasoning,
   }
 }

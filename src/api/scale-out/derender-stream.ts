@@ -1,0 +1,139 @@
+import type { Json } from "../../ir/conversation"
+import { err, ok, type Result } from "../../result"
+import { type ApiError, invalid } from "../errors"
+import { Fold } from "../fold"
+import type { RenderRoom } from "../room"
+import type { StreamState } from "./derender-schema"
+import { answerRequest, type ChunkParts, type Derendering, readingOf, replayedRequest } from "./derendering"
+import { isFinishReason, logprobRows, placeholderRows, Replay } from "./replay"
+
+/**
+ * What one chunk of a generate stream adds to the answer, and the state for the next. The state is the client's to carry:
+ * nothing is kept here. Everything before is replayed with its chunks as they were, so that ids and numbers go on, and
+ * only the new frames are given out.
+ */
+export function derenderChunk<Body, Ask>(
+  derendering: Derendering<Body, Ask>,
+  model: string | null,
+  parts: ChunkParts,
+  headers: Headers,
+  room: RenderRoom,
+): Result<object, ApiError> {
+  const { chunk, promptTokenIds } = parts
+  const fault = chunkFault(parts, room)
+  if (fault !== null) return err(fault)
+  const choice = chunk.choices[0] ?? null
+  const state = parts.state ?? newState(chunk.request_id, choice?.index ?? 0, room)
+  const answered = answerRequest(
+    derendering,
+    parts.request,
+    {
+      requestId: state.request_id,
+      createdAt: state.created,
+      model: model ?? chunk.model ?? null,
+      promptTokenIds: promptTokenIds === null ? null : [promptTokenIds],
+      promptTokens: [0],
+    },
+    headers,
+    room,
+  )
+  if (!answered.ok) return answered
+  const { lowered } = answered.value
+  if (lowered.sampling.stop.length > 0) {
+    return err(invalid("stop", "with stop strings, only the whole response can be derendered."))
+  }
+  const exchange = { ...answered.value.exchange, choicesPerPrompt: 1 }
+  if (exchange.prompts.length !== 1) return err(invalid("prompt", "one prompt can be derendered chunk by chunk."))
+
+  let frames: string[] = []
+  const view = derendering.endpoint.stream(exchange, (frame) => void frames.push(frame))
+  view.begin()
+  const fold = new Fold()
+  const told = replayedRequest(answered.value, exchange.prompts[0]!.tokenIds, "", room)
+  const seed = `${state.request_id}/${state.index}`
+  const replay = new Replay(room, told, view.choice(0, fold), readingOf(lowered, room), seed)
+
+  const before = Uint32Array.from(state.output_token_ids)
+  const rows = choice === null ? null : logprobRows(choice)
+  const hasEnded = state.finish_reason != null
+  let at = 0
+  for (const [i, length] of state.output_chunk_lens.entries()) {
+    const ids = before.subarray(at, at + length)
+    at += length
+    const isLast = hasEnded && i === state.output_chunk_lens.length - 1
+    // Their logprobs were given out with them; what follows must only find them counted.
+    replay.step(ids, rows === null ? null : placeholderRows(ids), isLast ? state : null, null)
+  }
+  if (state.output_chunk_lens.length > 0) frames = []
+  if (choice === null) view.end([fold])
+  else replay.step(Uint32Array.from(choice.token_ids), rows, choice, chunk.kv_transfer_params ?? null)
+  const next = choice === null ? state : nextState(state, choice.token_ids, choice)
+  return ok({ ...derendering.chunkReply(frames, state.index, exchange), stream_state: next })
+}
+
+function newState(requestId: string, index: number, room: RenderRoom): StreamState {
+  return { request_id: requestId, created: room.unixTime(), index, output_token_ids: [], output_chunk_lens: [] }
+}
+
+function nextState(
+  state: StreamState,
+  tokenIds: readonly number[],
+  ending: Pick<StreamState, "finish_reason" | "stop_reason">,
+): StreamState {
+  return {
+    ...state,
+    output_token_ids: [...state.output_token_ids, ...tokenIds],
+    output_chunk_lens: [...state.output_chunk_lens, tokenIds.length],
+    finish_reason: ending.finish_reason ?? null,
+    stop_reason: ending.stop_reason ?? null,
+  }
+}
+
+function chunkFault({ chunk, state, promptTokenIds }: ChunkParts, room: RenderRoom): ApiError | null {
+  const { parsesReasoning, parsesCalls, contextTokensMax, vocabSize } = room.facts
+  if (chunk.output_mode != null && chunk.output_mode !== "tokens") {
+    return invalid("output_mode", "only chunks in output_mode tokens can be derendered.")
+  }
+  if (chunk.choices.length > 1) return invalid("generate_chunk", "a chunk may have one choice.")
+  const [choice] = chunk.choices
+  if ((parsesReasoning || parsesCalls) && promptTokenIds === null) {
+    return invalid("prompt_token_ids", "prompt_token_ids are needed: where the output begins is read from them.")
+  }
+  if (choice?.finish_reason != null && !isFinishReason(choice.finish_reason)) {
+    return invalid("generate_chunk", "finish_reason must be stop, length, abort, error or repetition.")
+  }
+  if (typeof choice?.stop_reason === "string") {
+    return invalid("generate_chunk", "a reply that a stop string ended can only be derendered whole.")
+  }
+  if (choice?.token_ids.some((id) => id >= vocabSize) === true) {
+    return invalid("generate_chunk", "generate_chunk has token ids that are out of vocabulary.")
+  }
+  if (state === null) return null
+  if (choice !== undefined && choice.index !== state.index) {
+    return invalid("stream_state", "stream_state is another choice's: each choice has a state of its own.")
+  }
+  if (choice !== undefined && state.finish_reason != null) {
+    return invalid("stream_state", "stream_state says that this choice has ended.")
+  }
+  const { output_token_ids: ids, output_chunk_lens: lengths } = state
+  const total = lengths.reduce((sum, length) => sum + length, 0)
+  if (total !== ids.length) {
+    return invalid("stream_state", "stream_state: output_chunk_lens do not add up to output_token_ids.")
+  }
+  if (ids.length > contextTokensMax || lengths.length > 2 * contextTokensMax || ids.some((id) => id >= vocabSize)) {
+    return invalid("stream_state", "stream_state holds more tokens than the window, or such that do not exist.")
+  }
+  return null
+}
+
+/** The JSON of each event of some frames, without `[DONE]`. */
+export function eventsOf(frames: readonly string[]): { readonly [name: string]: Json }[] {
+  const events: { readonly [name: string]: Json }[] = []
+  for (const block of frames.join("").split("\n\n")) {
+    const at = block.indexOf("data: ")
+    if (at === -1) continue
+    const data = block.slice(at + "data: ".length)
+    if (data !== "[DONE]") events.push(JSON.parse(data))
+  }
+  return events
+}

@@ -1,0 +1,120 @@
+import { err, ok, type Result } from "../../result"
+import { type ApiError, invalid } from "../errors"
+import { Fold } from "../fold"
+import type { RenderRoom } from "../room"
+import { isRecord } from "../schema"
+import type { GenerateResponseBody } from "./derender-schema"
+import {
+  type AnsweredRequest,
+  answerRequest,
+  type Derendering,
+  readingOf,
+  replayedRequest,
+  type WholeParts,
+} from "./derendering"
+import { isFinishReason, logprobRows, promptRows, Replay } from "./replay"
+
+/** The whole answer that the API would have given, as an object. */
+export function derenderWhole<Body, Ask>(
+  derendering: Derendering<Body, Ask>,
+  model: string | null,
+  parts: WholeParts,
+  headers: Headers,
+  room: RenderRoom,
+): Result<object, ApiError> {
+  const { responses } = parts
+  const fault = wholeFault(parts)
+  if (fault !== null) return err(fault)
+  const [first] = responses
+  const answered = answerRequest(
+    derendering,
+    parts.request,
+    {
+      requestId: first!.request_id,
+      createdAt: room.unixTime(),
+      model: model ?? first!.model ?? null,
+      promptTokenIds: parts.promptTokenIds ?? echoedPrompts(responses),
+      promptTokens: parts.promptTokens ?? responses.map(countedPrompt),
+    },
+    headers,
+    room,
+  )
+  if (!answered.ok) return answered
+  const exchange = { ...answered.value.exchange, choicesPerPrompt: first!.choices.length }
+  if (exchange.prompts.length !== responses.length) {
+    return err(invalid("generate_responses", "there must be one generated response a prompt."))
+  }
+  const folds = responses.flatMap((response, promptIndex) =>
+    foldResponse(response, exchange.prompts[promptIndex]!.tokenIds, answered.value, room),
+  )
+  const failure = folds.find((fold) => fold.failure !== null)?.failure ?? null
+  return failure === null ? ok(derendering.endpoint.present(exchange, folds)) : err(failure.error)
+}
+
+function foldResponse(
+  response: GenerateResponseBody,
+  promptTokenIds: Uint32Array,
+  answered: AnsweredRequest<unknown>,
+  room: RenderRoom,
+): Fold[] {
+  const choices = response.choices.toSorted((a, b) => a.index - b.index)
+  return choices.map((choice, index) => {
+    const fold = new Fold()
+    const stopString = typeof choice.stop_reason === "string" ? choice.stop_reason : ""
+    const told = replayedRequest(answered, promptTokenIds, stopString, room)
+    const seed = `${response.request_id}/${index}`
+    const replay = new Replay(room, told, fold, readingOf(answered.lowered, room), seed)
+    replay.prompt(cachedTokens(response), promptRows(response.prompt_logprobs ?? null, promptTokenIds))
+    const ids = Uint32Array.from(choice.token_ids)
+    replay.step(ids, logprobRows(choice), choice, response.kv_transfer_params ?? null)
+    return fold
+  })
+}
+
+function wholeFault({ responses, promptTokenIds, promptTokens }: WholeParts): ApiError | null {
+  for (const [name, list] of [
+    ["prompt_token_ids", promptTokenIds],
+    ["prompt_tokens", promptTokens],
+  ] as const) {
+    if (list !== null && list.length !== responses.length) {
+      return invalid(name, `${name} must have one entry for each generated response.`)
+    }
+  }
+  if (promptTokens?.some((tokens) => tokens < 0 || tokens > promptTokensMax) === true) {
+    return invalid("prompt_tokens", `prompt_tokens must be from 0 to ${promptTokensMax}.`)
+  }
+  for (const { choices, output_mode } of responses) {
+    if (output_mode != null && output_mode !== "tokens") {
+      return invalid("output_mode", "only responses in output_mode tokens can be derendered.")
+    }
+    if (choices.length !== responses[0]!.choices.length) {
+      return invalid("choices", "all generated responses must have the same number of choices.")
+    }
+    const unfinished = choices.find((choice) => choice.finish_reason == null || !isFinishReason(choice.finish_reason))
+    if (unfinished !== undefined) {
+      return invalid("finish_reason", "every choice must have ended with stop, length, abort, error or repetition.")
+    }
+  }
+  return null
+}
+
+/** A count is as good as a prompt only within reason: no window is larger. */
+const promptTokensMax = 16 * 1024 * 1024
+
+/** Prompts that the responses carry, when all do. */
+function echoedPrompts(responses: readonly GenerateResponseBody[]): readonly (readonly number[])[] | null {
+  const prompts = responses.map((response) => response.prompt_token_ids ?? null)
+  return prompts.every((prompt) => prompt !== null) ? prompts : null
+}
+
+function countedPrompt({ usage }: GenerateResponseBody): number {
+  const tokens = usage?.prompt_tokens
+  return typeof tokens === "number" && Number.isInteger(tokens) && tokens >= 0 ? Math.min(tokens, promptTokensMax) : 0
+}
+
+/** Tokens found in the prefix cache; -1 where the engine does not say. */
+function cachedTokens({ usage }: GenerateResponseBody): number {
+  const details = usage?.prompt_tokens_details
+  const cached = isRecord(details) ? details.cached_tokens : null
+  return typeof cached === "number" ? cached : -1
+}

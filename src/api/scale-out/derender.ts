@@ -1,0 +1,166 @@
+/**
+ * POST …/derender: what an engine elsewhere generated, as the answer that the API would have given (RENDER 9). The
+ * request is lowered as for generation, its ids go up the same road (replay.ts), and the endpoint's own views present
+ * them; so render → generate → derender says what the direct answer says.
+ */
+import { type TSchema, Type } from "@sinclair/typebox"
+import { readJsonBody } from "../../http/body"
+import type { Json } from "../../ir/conversation"
+import { jsonText } from "../../ir/exact-json"
+import { ok } from "../../result"
+import { chatEndpoint } from "../chat/endpoint"
+import type { ChatAsk } from "../chat/lower"
+import type { ChatBody } from "../chat/schema"
+import { completionEndpoint } from "../completions/endpoint"
+import type { CompletionAsk } from "../completions/lower"
+import type { CompletionBody } from "../completions/schema"
+import type { Exchange } from "../endpoint"
+import { errorResponse } from "../errors"
+import { responseEndpoint } from "../responses/endpoint"
+import type { ResponseAsk } from "../responses/lower"
+import type { ResponseBody } from "../responses/schema"
+import type { RenderRoom } from "../room"
+import type { Route } from "../route"
+import { BodyCheck, isRecord } from "../schema"
+import { modelFault } from "../serve"
+import { chunkSchema, wholeListSchema, wholeSchema } from "./derender-schema"
+import { derenderChunk, eventsOf } from "./derender-stream"
+import { derenderWhole } from "./derender-whole"
+import type { Derendering } from "./derendering"
+import { mergedChunk } from "./merged-chunk"
+
+const chatWhole = new BodyCheck(wholeSchema("chat_request"))
+const chatChunk = new BodyCheck(chunkSchema("chat_request"))
+const completionWhole = new BodyCheck(wholeListSchema("completion_request"))
+const completionChunk = new BodyCheck(chunkSchema("completion_request"))
+const responsesWhole = new BodyCheck(wholeSchema("responses_request"))
+const responsesChunk = new BodyCheck(chunkSchema("responses_request"))
+
+const chatDerendering: Derendering<ChatBody, ChatAsk> = {
+  endpoint: chatEndpoint,
+  requestKey: "chat_request",
+  idPrefix: "chatcmpl-",
+  least: { messages: [{ role: "user", content: "" }] },
+  asked: (request) => request,
+  readWhole: (body) => readWhole(chatWhole, "chat_request", body),
+  readChunk: (body) => readChunk(chatChunk, "chat_request", body),
+  chunkReply: (frames, index, exchange) => {
+    const choice = { index, delta: {}, logprobs: null, finish_reason: null }
+    return { chunk: mergedChunk(eventsOf(frames), emptyChunk("chat.completion.chunk", exchange, choice), index) }
+  },
+}
+
+const completionDerendering: Derendering<CompletionBody, CompletionAsk> = {
+  endpoint: completionEndpoint,
+  requestKey: "completion_request",
+  idPrefix: "cmpl-",
+  least: { prompt: [0] },
+  asked: (request) => request,
+  readWhole: (body) => {
+    const checked = completionWhole.check(body)
+    if (!checked.ok) return checked
+    const { generate_responses, prompt_tokens, prompt_token_ids } = checked.value
+    return ok({
+      request: requestOf(checked.value, "completion_request"),
+      responses: generate_responses,
+      promptTokens: prompt_tokens ?? null,
+      promptTokenIds: prompt_token_ids ?? null,
+    })
+  },
+  readChunk: (body) => readChunk(completionChunk, "completion_request", body),
+  chunkReply: (frames, index, exchange) => {
+    const choice = { index, text: "", logprobs: null, finish_reason: null, stop_reason: null }
+    return { chunk: mergedChunk(eventsOf(frames), emptyChunk("text_completion", exchange, choice), index) }
+  },
+}
+
+const responseDerendering: Derendering<ResponseBody, ResponseAsk> = {
+  endpoint: responseEndpoint,
+  requestKey: "responses_request",
+  idPrefix: "resp_",
+  least: { input: "" },
+  asked: (request) => ({ ...request, background: null }),
+  readWhole: (body) => readWhole(responsesWhole, "responses_request", body),
+  readChunk: (body) => readChunk(responsesChunk, "responses_request", body),
+  chunkReply: (frames) => ({ events: eventsOf(frames) }),
+}
+
+/** The derender routes. */
+export function derenderRoutes(room: RenderRoom): Route[] {
+  return [
+    derenderRoute(chatDerendering, Type.Union([chatWhole.schema, chatChunk.schema]), room),
+    derenderRoute(completionDerendering, Type.Union([completionWhole.schema, completionChunk.schema]), room),
+    derenderRoute(responseDerendering, Type.Union([responsesWhole.schema, responsesChunk.schema]), room),
+  ]
+}
+
+function derenderRoute<Body, Ask>(derendering: Derendering<Body, Ask>, schema: TSchema, room: RenderRoom): Route {
+  const { endpoint } = derendering
+  return {
+    method: "POST",
+    path: `${endpoint.path}/derender`,
+    summary: `${endpoint.summary} from token ids that an engine elsewhere generated`,
+    body: schema,
+    statuses: { 403: "Scale-out is off" },
+    handle: async (request, headers, entry) => {
+      const body = await readJsonBody(request, room.config.limits)
+      if (!body.ok) return errorResponse(body.error, headers)
+      const fault = modelFault(body.value, room)
+      if (fault !== null) return errorResponse(fault, headers)
+      const model = isRecord(body.value) && typeof body.value.model === "string" ? body.value.model : null
+      const reply = derender(derendering, model, body.value, request.headers, room)
+      if (!reply.ok) return errorResponse(reply.error, headers)
+      if ("id" in reply.value && typeof reply.value.id === "string") entry.id = reply.value.id
+      const type = "application/json;charset=utf-8"
+      return new Response(jsonText(reply.value), { headers: { ...headers, "content-type": type } })
+    },
+  }
+}
+
+function derender<Body, Ask>(
+  derendering: Derendering<Body, Ask>,
+  model: string | null,
+  body: Json,
+  headers: Headers,
+  room: RenderRoom,
+) {
+  if (isRecord(body) && body.stream === true) {
+    const parts = derendering.readChunk(body)
+    return parts.ok ? derenderChunk(derendering, model, parts.value, headers, room) : parts
+  }
+  const parts = derendering.readWhole(body)
+  return parts.ok ? derenderWhole(derendering, model, parts.value, headers, room) : parts
+}
+
+function readWhole(check: typeof chatWhole, requestKey: string, body: unknown) {
+  const checked = check.check(body)
+  if (!checked.ok) return checked
+  const { generate_response, prompt_tokens, prompt_token_ids } = checked.value
+  return ok({
+    request: requestOf(checked.value, requestKey),
+    responses: [generate_response],
+    promptTokens: prompt_tokens == null ? null : [prompt_tokens],
+    promptTokenIds: prompt_token_ids == null ? null : [prompt_token_ids],
+  })
+}
+
+function readChunk(check: typeof chatChunk, requestKey: string, body: unknown) {
+  const checked = check.check(body)
+  if (!checked.ok) return checked
+  const { generate_chunk, stream_state, prompt_token_ids } = checked.value
+  return ok({
+    request: requestOf(checked.value, requestKey),
+    chunk: generate_chunk,
+    state: stream_state ?? null,
+    promptTokenIds: prompt_token_ids ?? null,
+  })
+}
+
+function requestOf(body: object, requestKey: string): unknown {
+  return Reflect.get(body, requestKey) ?? null
+}
+
+function emptyChunk(object: string, exchange: Exchange<unknown>, choice: { readonly [name: string]: Json }) {
+  const { id, createdAt, model } = exchange
+  return { id, object, created: createdAt, model, choices: [{ ...choice }] }
+}

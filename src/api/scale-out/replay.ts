@@ -1,0 +1,192 @@
+/**
+ * Token ids that were generated elsewhere, on the road up: detokenizer, stop strings, parser, items, as if an engine of
+ * this process had given them (RENDER 9).
+ */
+import { createHash } from "node:crypto"
+import { Generation, type ReadingOptions } from "../../generate/generate"
+import {
+  type Engine,
+  type EngineOutput,
+  type EngineReceiver,
+  emptyOutput,
+  Finish,
+  type LogprobRows,
+} from "../../ir/engine"
+import type { GenerateRequest } from "../../ir/generate-request"
+import type { ItemSink } from "../../ir/item-event"
+import { ok } from "../../result"
+import type { RenderRoom } from "../room"
+import { isRecord } from "../schema"
+import type { GeneratedChoice } from "./derender-schema"
+
+const finishCodes: ReadonlyMap<string, Finish> = new Map<string, Finish>([
+  ["stop", Finish.stop],
+  ["length", Finish.length],
+  ["abort", Finish.abort],
+  ["error", Finish.error],
+  ["repetition", Finish.repetition],
+])
+
+/** Whether an engine ends with this word. */
+export function isFinishReason(word: string): boolean {
+  return finishCodes.has(word)
+}
+
+/** How a choice ended, as the wire has it. */
+type Ending = Pick<GeneratedChoice, "finish_reason" | "stop_reason">
+
+/** What is known of a choice beside its tokens. */
+export interface ReplayedRequest {
+  /** Its `sampling.stop` names the string that ended the choice, if one did. */
+  readonly request: GenerateRequest
+  /** Ids whose text is not part of a reply that they end. */
+  readonly stopTokenIds: readonly number[]
+}
+
+/** One choice being replayed. */
+export class Replay {
+  private readonly told: ReplayedRequest
+  private readonly receiver: EngineReceiver
+  private readonly out: EngineOutput
+
+  /** `seed`: what the ids of items and calls are made of, so that every replay gives the same. */
+  constructor(room: RenderRoom, told: ReplayedRequest, sink: ItemSink, reading: ReadingOptions, seed: string) {
+    this.told = told
+    this.out = emptyOutput(new Uint32Array(0))
+    const engine = new ReplayEngine()
+    const ids = derivedIds(seed)
+    const replayRoom = { engine, tokenizer: room.tokenizer, ids, now: room.now, countTokens: () => {} }
+    new Generation(() => {}).start(replayRoom, [{ request: told.request, sink }], reading)
+    this.receiver = engine.receiver!
+  }
+
+  /** What the engine said of the prompt; before the first tokens. */
+  prompt(cachedTokens: number, rows: LogprobRows | null): void {
+    this.out.cachedTokens = cachedTokens
+    this.out.promptLogprobs = rows
+  }
+
+  /** The tokens of one step, and how it ended if it did. */
+  step(
+    tokenIds: Uint32Array,
+    rows: LogprobRows | null,
+    ending: Ending | null,
+    transfer: EngineOutput["kvTransferParams"],
+  ) {
+    const finish = ending?.finish_reason == null ? Finish.none : (finishCodes.get(ending.finish_reason) ?? Finish.error)
+    const stopReason = ending?.stop_reason ?? null
+    const { out } = this
+    out.kvTransferParams = transfer
+    out.stopTokenId = typeof stopReason === "string" || stopReason === null ? -1 : Number(stopReason)
+    // The token that stopped the reply is no part of its text; a stop string, or a grammar's end, is not a token.
+    const last = tokenIds.at(-1)
+    const stopped = out.stopTokenId !== -1 || (last !== undefined && this.told.stopTokenIds.includes(last))
+    const together = finish !== Finish.stop || (stopped && typeof stopReason !== "string")
+    this.push(tokenIds, rows, together ? finish : Finish.none)
+    if (!together) this.push(new Uint32Array(0), null, finish)
+  }
+
+  private push(tokenIds: Uint32Array, rows: LogprobRows | null, finish: Finish): void {
+    const { out } = this
+    out.tokenIds = tokenIds
+    out.end = tokenIds.length
+    out.logprobs = rows
+    out.finish = finish
+    this.receiver.output(out)
+    out.promptLogprobs = null
+  }
+}
+
+/** Computes nothing: keeps who waits for tokens. */
+class ReplayEngine implements Engine {
+  readonly name = "replay"
+  receiver: EngineReceiver | null = null
+
+  submit(_request: GenerateRequest, receiver: EngineReceiver) {
+    this.receiver = receiver
+    return ok({ abort: () => {} })
+  }
+
+  status() {
+    return { alive: true, ready: true, running: 0, waiting: 0, kvCacheUsage: 0, engines: [] }
+  }
+
+  async close(): Promise<void> {}
+}
+
+/** Ids that follow from a text and a count. */
+function derivedIds(seed: string): { item(): string; call(): string } {
+  let items = 0
+  let calls = 0
+  const derived = (kind: string, count: number): string =>
+    createHash("sha256").update(`${seed}/${kind}/${count}`).digest("hex")
+  return {
+    item: () => derived("item", items++).slice(0, 32),
+    call: () => `call_${derived("call", calls++).slice(0, 24)}`,
+  }
+}
+
+/** Logprobs by id as rows: the sampled token first, then the others by rank; null when a token has none. */
+export function logprobRows(choice: GeneratedChoice): LogprobRows | null {
+  const content = choice.logprobs?.content ?? null
+  if (content === null || content.length !== choice.token_ids.length) return null
+  return rowsOf(
+    content.map((position) => ({
+      id: position.token_id,
+      logprob: position.logprob,
+      rank: position.rank ?? 1,
+      others: (position.top_logprobs ?? []).filter((entry) => entry.token_id !== position.token_id),
+    })),
+  )
+}
+
+/** Rows for tokens whose logprobs nobody looks at any more. */
+export function placeholderRows(tokenIds: Uint32Array): LogprobRows {
+  return rowsOf(Array.from(tokenIds, (id) => ({ id, logprob: 0, rank: 1, others: [] })))
+}
+
+/** `prompt_logprobs` as rows for prompt tokens 1…; null where they do not fit the prompt. */
+export function promptRows(list: readonly unknown[] | null, promptTokenIds: Uint32Array): LogprobRows | null {
+  if (list === null || list.length !== promptTokenIds.length) return null
+  const positions: Position[] = []
+  for (let i = 1; i < list.length; i++) {
+    const byId = list[i]
+    const id = promptTokenIds[i]!
+    if (!isRecord(byId)) return null
+    const own = byId[String(id)]
+    if (!isRecord(own) || typeof own.logprob !== "number") return null
+    const others: { token_id: number; logprob: number; rank: number }[] = []
+    for (const [key, entry] of Object.entries(byId)) {
+      if (key === String(id) || !isRecord(entry) || typeof entry.logprob !== "number") continue
+      others.push({ token_id: Number(key), logprob: entry.logprob, rank: Number(entry.rank ?? 0) })
+    }
+    others.sort((a, b) => a.rank - b.rank)
+    positions.push({ id, logprob: own.logprob, rank: Number(own.rank ?? 1), others })
+  }
+  return rowsOf(positions)
+}
+
+interface Position {
+  readonly id: number
+  readonly logprob: number
+  readonly rank: number
+  readonly others: readonly { readonly token_id: number; readonly logprob: number }[]
+}
+
+function rowsOf(positions: readonly Position[]): LogprobRows {
+  const width = 1 + positions.reduce((most, position) => Math.max(most, position.others.length), 0)
+  const tokenIds = new Int32Array(positions.length * width).fill(-1)
+  const logprobs = new Float32Array(positions.length * width)
+  const ranks = new Int32Array(positions.length)
+  for (const [row, { id, logprob, rank, others }] of positions.entries()) {
+    const from = row * width
+    tokenIds[from] = id
+    logprobs[from] = logprob
+    ranks[row] = rank
+    for (const [i, other] of others.entries()) {
+      tokenIds[from + 1 + i] = other.token_id
+      logprobs[from + 1 + i] = other.logprob
+    }
+  }
+  return { width, tokenIds, logprobs, ranks }
+}

@@ -1,0 +1,179 @@
+/**
+ * What every role makes of a model before it listens: its vocabulary, parsers, templates and metrics, and the room that
+ * routes are given. Reaches no engine.
+ */
+import { basename } from "node:path"
+import type { ModelFacts } from "./api/endpoint"
+import type { RenderRoom } from "./api/room"
+import type { Config } from "./config"
+import { createKeyCheck } from "./http/access"
+import { Admission } from "./http/admission"
+import { corsHeaders, corsPreflight } from "./http/cors"
+import { printable } from "./http/log-line"
+import { createMetrics, type Metrics } from "./http/metrics"
+import { type Listener, monotonicSeconds, type StartFailure } from "./listener"
+import { readVocabulary } from "./model/files"
+import type { ModelProfile } from "./model/profile"
+import { plainFactory } from "./parser/families/plain"
+import type { ParserFactory } from "./parser/parser"
+import { chooseParser } from "./parser/registry"
+import { type Prepared, Preparer } from "./prompt/prepare"
+import { openTemplateRenderer } from "./prompt/template-renderer"
+import { ok, type Result } from "./result"
+import { eosIds } from "./tokenizer/eos-ids"
+import { openO200k, openVocabularyFile } from "./tokenizer/open"
+import { TokenTexts } from "./tokenizer/token-texts"
+import type { Tokenizer } from "./tokenizer/tokenizer"
+
+/** A model, ready to render for and to parse. */
+export interface ServedModel {
+  readonly tokenizer: Tokenizer
+  readonly facts: ModelFacts
+  readonly metrics: Metrics
+  readonly preparer: Preparer
+  /** For conversations, and for completions, which have no structure. */
+  readonly chatParser: ParserFactory
+  readonly textParser: ParserFactory
+  readonly eosTokenIds: readonly number[]
+}
+
+/** Opens the vocabulary and all that hangs on it, or says in one line why this model cannot be served. */
+export async function openServedModel(
+  config: Config,
+  profile: ModelProfile,
+): Promise<Result<ServedModel, StartFailure>> {
+  const tokenizer = await openTokenizer(profile)
+  if (!tokenizer.ok) return tokenizer
+  const chatParser = chooseParser(profile, config.reasoningParser, config.toolCallParser, tokenizer.value)
+  if (!chatParser.ok) return chatParser
+  const chatTemplates = config.chatTemplate === null ? profile.chatTemplates : { default: config.chatTemplate }
+
+  const facts = modelFacts(config, profile, tokenizer.value, chatTemplates, chatParser.value)
+  const metrics = createMetrics({ modelName: facts.names[0]!, contextTokensMax: facts.contextTokensMax })
+  const renderer = openTemplateRenderer({
+    tokenizer: tokenizer.value,
+    chatTemplates,
+    specialTokens: profile.specialTokens,
+    contentFormat: config.chatTemplateContentFormat,
+    promptSpecialTokens: config.promptSpecialTokens,
+    onUnguarded: () => metrics.unguardedPrompt(),
+  })
+  if (!renderer.ok) return renderer
+  return ok({
+    tokenizer: tokenizer.value,
+    facts,
+    metrics,
+    preparer: new Preparer({
+      tokenizer: tokenizer.value,
+      renderer: renderer.value,
+      contextTokensMax: facts.contextTokensMax,
+    }),
+    chatParser: chatParser.value,
+    textParser: plainFactory(tokenizer.value),
+    eosTokenIds: eosIds(profile.eosToken, tokenizer.value, profile.eosTokenIds),
+  })
+}
+
+/** What routes are given in the role without an engine; the full role puts its engine on top. */
+export function renderRoom(
+  config: Config,
+  model: ServedModel,
+  listener: Listener,
+  log: (line: string) => void,
+): RenderRoom {
+  const { tokenizer, facts, metrics, preparer, chatParser, textParser, eosTokenIds } = model
+  return {
+    config,
+    facts,
+    preparer,
+    chatParser,
+    textParser,
+    eosTokenIds,
+    tokenizer,
+    tokenOffsets: (prepared, addSpecialTokens, side) => tokenOffsets(tokenizer, prepared, addSpecialTokens, side),
+    admission: new Admission(config.limits.concurrentRequestsMax),
+    log: (line) => log(printable(line)),
+    newId,
+    now: monotonicSeconds,
+    unixTime: () => Math.floor(Date.now() / 1000),
+    vocabulary: {
+      idToToken: (id) => tokenizer.idToToken(id),
+      vocabSize: tokenizer.vocabSize,
+      decode: (tokenIds) => tokenizer.decode(tokenIds, false),
+    },
+    engineName: "none",
+    isHealthy: () => true,
+    metricsText: () => metrics.render({ running: 0, waiting: 0, kvCacheUsage: 0, engines: [] }),
+    observeHttp: (method, handler, status, seconds) => metrics.http(method, handler, status, seconds),
+    hasKey: createKeyCheck(config.apiKeys),
+    corsHeaders: (request) => corsHeaders(config.cors, request),
+    preflight: (request) => corsPreflight(config.cors, request),
+    isDraining: () => listener.isDraining,
+  }
+}
+
+async function openTokenizer(profile: ModelProfile): Promise<Result<Tokenizer, StartFailure>> {
+  const source = profile.tokenizer
+  if (source.kind === "file") {
+    const bytes = await readVocabulary(source.path)
+    return bytes.ok ? openVocabularyFile(basename(source.path), bytes.value, source.tokenizerConfig) : bytes
+  }
+  return ok(await openO200k({ special: source.specialTokens, added: source.addedTokens }))
+}
+
+function modelFacts(
+  config: Config,
+  profile: ModelProfile,
+  tokenizer: Tokenizer,
+  chatTemplates: { readonly [name: string]: string },
+  parser: { readonly reasoning: string; readonly tools: string },
+): ModelFacts {
+  const texts = new TokenTexts(tokenizer)
+  return {
+    names: config.servedModelNames.length > 0 ? config.servedModelNames : [profile.name],
+    // Ids are the engine's names for them: from 1, in the order of the flags.
+    adapters: config.vllm.loraModules.map((module, i) => ({ ...module, id: i + 1 })),
+    root: profile.root,
+    contextTokensMax: profile.contextTokensMax,
+    samplingDefaults: profile.samplingDefaults,
+    vocabSize: tokenizer.vocabSize,
+    hasChatTemplate: Object.keys(chatTemplates).length > 0,
+    parsesReasoning: parser.reasoning !== "none",
+    parsesCalls: parser.tools !== "none",
+    // No engine here takes media yet.
+    mediaKinds: [],
+    tokenText: (id) => texts.text(id),
+    decode: (tokenIds) => tokenizer.decode(tokenIds, false),
+  }
+}
+
+/** Offsets of a prompt's ids in its text; null unless the text alone encodes to exactly these ids. */
+function tokenOffsets(
+  tokenizer: Tokenizer,
+  { tokenIds, text }: Prepared,
+  addSpecialTokens: boolean,
+  side: "left" | "right",
+): number[][] | null {
+  const encoded = text === null ? undefined : tokenizer.encodeWithOffsets?.(text, "code_point", { addSpecialTokens })
+  if (encoded?.ok !== true) return null
+  const whole = encoded.value.tokenIds
+  const from = side === "left" ? whole.length - tokenIds.length : 0
+  if (from < 0) return null
+  const pairs: number[][] = []
+  for (let i = 0; i < tokenIds.length; i++) {
+    if (whole[from + i] !== tokenIds[i]) return null
+    const at = 2 * (from + i)
+    pairs.push([encoded.value.offsets[at]!, encoded.value.offsets[at + 1]!])
+  }
+  return pairs
+}
+
+/** 32 hex digits. */
+export function newId(): string {
+  return crypto.randomUUID().replaceAll("-", "")
+}
+
+/** A call's id, for models that give their calls none. */
+export function newCallId(): string {
+  return `call_${newId().slice(0, 24)}`
+}
