@@ -50,6 +50,10 @@ export interface Config {
   readonly reasoningParser: string
   readonly toolCallParser: string
   readonly excludeToolsWhenToolChoiceNone: boolean
+  /** `YYYY-MM-DD` that gpt-oss is told as today; null = the day it is. */
+  readonly harmonyStartDate: string | null
+  /** Whether instructions to gpt-oss stand in its system message, not in the developer's. */
+  readonly harmonySystemInstructions: boolean
   /** How much of a function call is held to a grammar at least, whatever the request asks for. */
   readonly toolStrictLevel: (typeof toolStrictLevels)[number]
   readonly returnTokensAsTokenIds: boolean
@@ -217,6 +221,8 @@ export const defaultConfig: Config = {
   reasoningParser: "auto",
   toolCallParser: "auto",
   excludeToolsWhenToolChoiceNone: false,
+  harmonyStartDate: null,
+  harmonySystemInstructions: false,
   toolStrictLevel: "auto",
   returnTokensAsTokenIds: false,
   enablePromptTokensDetails: false,

@@ -199,6 +199,22 @@ export const flagTable: readonly Flag[] = [
     "excludeToolsWhenToolChoiceNone",
     "Keep tools out of the prompt when tool_choice is none.",
   ),
+  one(
+    "prompts",
+    "harmony-start-date",
+    textValue("YYYY-MM-DD"),
+    "harmonyStartDate",
+    "The day that gpt-oss models are told as today.",
+    { unset: "the day it is", env: ["VLLM_SYSTEM_START_DATE"] },
+  ),
+  one(
+    "prompts",
+    "harmony-system-instructions",
+    booleanValue,
+    "harmonySystemInstructions",
+    "Put instructions into gpt-oss's system message.",
+    { env: ["VLLM_GPT_OSS_HARMONY_SYSTEM_INSTRUCTIONS"] },
+  ),
 
   one(
     "parsers",

@@ -16,11 +16,13 @@ import { readVocabulary } from "./model/files"
 import type { ModelProfile } from "./model/profile"
 import { plainFactory } from "./parser/families/plain"
 import type { ParserFactory } from "./parser/parser"
-import { chooseParser } from "./parser/registry"
+import { chooseParser, writesHarmony } from "./parser/registry"
+import type { HarmonySetting } from "./prompt/harmony/setting"
+import { openRenderer } from "./prompt/open-renderer"
 import { type Prepared, Preparer } from "./prompt/prepare"
-import { openTemplateRenderer } from "./prompt/template-renderer"
 import { ok, type Result } from "./result"
 import { eosIds } from "./tokenizer/eos-ids"
+import { harmonyTokens } from "./tokenizer/extra-tokens"
 import { openO200k, openVocabularyFile } from "./tokenizer/open"
 import { TokenTexts } from "./tokenizer/token-texts"
 import type { Tokenizer } from "./tokenizer/tokenizer"
@@ -50,8 +52,9 @@ export async function openServedModel(
 
   const facts = modelFacts(config, profile, tokenizer.value, chatTemplates, chatParser.value)
   const metrics = createMetrics({ modelName: facts.names[0]!, contextTokensMax: facts.contextTokensMax })
-  const renderer = openTemplateRenderer({
+  const renderer = openRenderer({
     tokenizer: tokenizer.value,
+    harmony: writesHarmony(profile, chatParser.value) ? harmonySetting(config) : null,
     chatTemplates,
     specialTokens: profile.specialTokens,
     contentFormat: config.chatTemplateContentFormat,
@@ -118,7 +121,13 @@ async function openTokenizer(profile: ModelProfile): Promise<Result<Tokenizer, S
     const bytes = await readVocabulary(source.path)
     return bytes.ok ? openVocabularyFile(basename(source.path), bytes.value, source.tokenizerConfig) : bytes
   }
+  if (source.kind === "o200k_harmony") return ok(await openO200k(harmonyTokens()))
   return ok(await openO200k({ special: source.specialTokens, added: source.addedTokens }))
+}
+
+function harmonySetting(config: Config): HarmonySetting {
+  const instructionsIn = config.harmonySystemInstructions ? "system" : "developer"
+  return { startDate: config.harmonyStartDate, instructionsIn, now: () => new Date() }
 }
 
 function modelFacts(

@@ -66,6 +66,7 @@ describe("serve", () => {
       --ssl-certfile cert.pem --ssl-ca-certs ca.pem --chat-template t.jinja --chat-template-content-format string
       --trust-request-chat-template --trust-request-mm-kwargs --default-chat-template-kwargs {"a":{"b":1}}
       --reasoning-effort-map {"high":"max"} --response-role bot --exclude-tools-when-tool-choice-none
+      --harmony-start-date 2026-03-05 --harmony-system-instructions
       --enable-scale-out --tokens-only --prompt-special-tokens parity --tool-strict-level function
       --reasoning-parser qwen3 --tool-call-parser none --enable-auto-tool-choice --return-tokens-as-token-ids
       --enable-prompt-tokens-details --enable-per-request-metrics --enable-force-include-usage --max-logprobs -1
@@ -104,6 +105,8 @@ describe("serve", () => {
       reasoningParser: "qwen3",
       toolCallParser: "none",
       excludeToolsWhenToolChoiceNone: true,
+      harmonyStartDate: "2026-03-05",
+      harmonySystemInstructions: true,
       toolStrictLevel: "function",
       returnTokensAsTokenIds: true,
       enablePromptTokensDetails: true,

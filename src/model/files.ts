@@ -59,8 +59,10 @@ export async function loadModelFolder(
   const config = await readJsonFile(join(folder, "config.json"), modelFileBytesMax.config)
   if (!config.ok) return config
   if (config.value === null) return missing(`${folder} has no config.json: not a model folder`)
+  const kind = readKind(join(folder, "config.json"), config.value)
+  if (!kind.ok) return kind
   const vocabulary = await findVocabulary(tokenizerFolder)
-  if (!vocabulary.ok) return vocabulary
+  if (!vocabulary.ok && kind.value.modelType !== harmonyModelType) return vocabulary
   const tokenizerConfigPath = join(tokenizerFolder, "tokenizer_config.json")
   const tokenizerConfig = await readJsonFile(tokenizerConfigPath, modelFileBytesMax.tokenizerConfig)
   if (!tokenizerConfig.ok) return tokenizerConfig
@@ -78,13 +80,12 @@ export async function loadModelFolder(
   if (!samplingDefaults.ok) return samplingDefaults
   const window = deriveWindow(join(folder, "config.json"), config.value, settings, options.contextTokensMax)
   if (!window.ok) return window
-  const kind = readKind(join(folder, "config.json"), config.value)
-  if (!kind.ok) return kind
-
   return ok({
     name,
     root: resolve(folder),
-    tokenizer: { kind: "file", path: vocabulary.value, tokenizerConfig: settings },
+    tokenizer: vocabulary.ok
+      ? { kind: "file", path: vocabulary.value, tokenizerConfig: settings }
+      : { kind: "o200k_harmony" },
     chatTemplates: chatTemplates.value,
     specialTokens,
     eosToken,
@@ -118,6 +119,9 @@ export async function adaptProfile(
     ? ok({ ...profile, contextTokensMax, samplingDefaults: samplingDefaults.value })
     : samplingDefaults
 }
+
+/** Models of this type may come without a vocabulary: theirs is always the same. */
+const harmonyModelType = "gpt_oss"
 
 /** Names of vocabulary files, best first; any name that ends in `.tiktoken` comes last. */
 const vocabularyFiles = ["tokenizer.json", "tekken.json", "tiktoken.model"]

@@ -17,6 +17,8 @@ export type TokenizerSource =
       readonly specialTokens: { readonly [token: string]: number }
       readonly addedTokens: { readonly [token: string]: number }
     }
+  /** The same ranks with the tokens of gpt-oss, for its folders that hold no vocabulary. */
+  | { readonly kind: "o200k_harmony" }
 
 /** A model, read and checked. */
 export interface ModelProfile {

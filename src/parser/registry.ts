@@ -115,8 +115,15 @@ export function chooseParser(
   })
 }
 
-/** Whether a model writes in the Harmony format: the same question for its prompts and for its replies. */
-export function isHarmonyModel({ modelType, architectures }: ParserProfile): boolean {
+/**
+ * Whether a model's prompts are in the Harmony format: those of gpt-oss always, whether or not its replies are parsed,
+ * and those of a model that is told to be parsed so.
+ */
+export function writesHarmony(profile: ParserProfile, parser: Pick<ParserFactory, "reasoning">): boolean {
+  return isHarmonyModel(profile) || parser.reasoning === harmonyReasoningName
+}
+
+function isHarmonyModel({ modelType, architectures }: ParserProfile): boolean {
   return modelType === "gpt_oss" || architectures.includes("GptOssForCausalLM")
 }
 

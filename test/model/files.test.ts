@@ -250,6 +250,12 @@ describe("the vocabulary", () => {
     expect(await path("tokenizer.json", "tekken.json")).toBe("DIR/tokenizer.json")
   })
 
+  test("of gpt-oss is known where the folder has none", async () => {
+    const config = { max_position_embeddings: 4096, model_type: "gpt_oss" }
+    expect((await load({ "config.json": config })).tokenizer).toEqual({ kind: "o200k_harmony" })
+    expect((await load({ "config.json": config, "tokenizer.json": "x" })).tokenizer.kind).toBe("file")
+  })
+
   test("is read as bytes, or is missing", async () => {
     await path("tekken.json")
     expect(await readVocabulary(join(folder, "tekken.json"))).toEqual(ok(Buffer.from("x")))
