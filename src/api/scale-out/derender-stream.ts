@@ -5,7 +5,7 @@ import { Fold } from "../fold"
 import type { RenderRoom } from "../room"
 import type { StreamState } from "./derender-schema"
 import { answerRequest, type ChunkParts, type Derendering, readingOf, replayedRequest } from "./derendering"
-import { isFinishReason, logprobRows, placeholderRows, Replay } from "./replay"
+import { cachedTokens, isFinishReason, logprobRows, placeholderRows, promptRows, Replay } from "./replay"
 
 /**
  * What one chunk of a generate stream adds to the answer, and the state for the next. The state is the client's to carry:
@@ -52,6 +52,10 @@ export function derenderChunk<Body, Ask>(
   const told = replayedRequest(answered.value, exchange.prompts[0]!.tokenIds, "", room)
   const seed = `${state.request_id}/${state.index}`
   const replay = new Replay(room, told, view.choice(0, fold), readingOf(lowered, room), seed)
+
+  const rowsOfPrompt =
+    parts.state === null ? promptRows(chunk.prompt_logprobs ?? null, told.request.promptTokenIds) : null
+  replay.prompt(cachedTokens(chunk), rowsOfPrompt)
 
   const before = Uint32Array.from(state.output_token_ids)
   const rows = choice === null ? null : logprobRows(choice)

@@ -2,7 +2,6 @@ import { err, ok, type Result } from "../../result"
 import { type ApiError, invalid } from "../errors"
 import { Fold } from "../fold"
 import type { RenderRoom } from "../room"
-import { isRecord } from "../schema"
 import type { GenerateResponseBody } from "./derender-schema"
 import {
   type AnsweredRequest,
@@ -12,7 +11,7 @@ import {
   replayedRequest,
   type WholeParts,
 } from "./derendering"
-import { isFinishReason, logprobRows, promptRows, Replay } from "./replay"
+import { cachedTokens, isFinishReason, logprobRows, promptRows, Replay } from "./replay"
 
 /** The whole answer that the API would have given, as an object. */
 export function derenderWhole<Body, Ask>(
@@ -110,11 +109,4 @@ function echoedPrompts(responses: readonly GenerateResponseBody[]): readonly (re
 function countedPrompt({ usage }: GenerateResponseBody): number {
   const tokens = usage?.prompt_tokens
   return typeof tokens === "number" && Number.isInteger(tokens) && tokens >= 0 ? Math.min(tokens, promptTokensMax) : 0
-}
-
-/** Tokens found in the prefix cache; -1 where the engine does not say. */
-function cachedTokens({ usage }: GenerateResponseBody): number {
-  const details = usage?.prompt_tokens_details
-  const cached = isRecord(details) ? details.cached_tokens : null
-  return typeof cached === "number" ? cached : -1
 }

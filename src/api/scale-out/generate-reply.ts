@@ -149,6 +149,9 @@ class GenerateChoice extends FoldView {
     const usage = ask.continuousUsage
       ? `{"prompt_tokens":${promptTokens},"total_tokens":${promptTokens + fold.tokenIds.length},"completion_tokens":${fold.tokenIds.length}}`
       : "null"
+    const promptRows = this.isFirst ? fold.prompt : null
+    const promptLogs =
+      promptRows === null ? "" : `,"prompt_logprobs":${jsonLine(promptLogprobs(promptRows, exchange.facts.tokenText))}`
     const promptIds =
       this.isFirst && ask.returnTokenIds ? `,"prompt_token_ids":${jsonLine(Array.from(prompts[0]!.tokenIds))}` : ""
     this.isFirst = false
@@ -156,7 +159,7 @@ class GenerateChoice extends FoldView {
     const transfer = params === null ? "" : `,"kv_transfer_params":${jsonLine(params)}`
     this.write(
       `${this.head},"token_ids":[${ids.join(",")}],"finish_reason":${finish},"stop_reason":${stopReason},` +
-        `"logprobs":${logprobs}${text}}],"usage":${usage}${promptIds}${transfer}}\n\n`,
+        `"logprobs":${logprobs}${text}}],"usage":${usage}${promptIds}${promptLogs}${transfer}}\n\n`,
     )
   }
 }

@@ -17,7 +17,7 @@ import type { ItemSink } from "../../ir/item-event"
 import { ok } from "../../result"
 import type { RenderRoom } from "../room"
 import { isRecord } from "../schema"
-import type { GeneratedChoice } from "./derender-schema"
+import type { GeneratedChoice, GenerateResponseBody } from "./derender-schema"
 
 const finishCodes: ReadonlyMap<string, Finish> = new Map<string, Finish>([
   ["stop", Finish.stop],
@@ -189,4 +189,11 @@ function rowsOf(positions: readonly Position[]): LogprobRows {
     }
   }
   return { width, tokenIds, logprobs, ranks }
+}
+
+/** Tokens found in the prefix cache; -1 where the engine does not say. */
+export function cachedTokens({ usage }: Pick<GenerateResponseBody, "usage">): number {
+  const details = usage?.prompt_tokens_details
+  const cached = isRecord(details) ? details.cached_tokens : null
+  return typeof cached === "number" ? cached : -1
 }

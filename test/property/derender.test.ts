@@ -1,0 +1,248 @@
+/**
+ * Random replies by two roads: straight through an API, and through render, generate and derender on servers of both
+ * roles. Whatever the model writes, whichever parsers read it and however its tokens come, both say the same.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { type Config, responsesExtensions } from "../../src/config"
+import { seededRandom } from "../support/random"
+import { readEvents, type SentEvent } from "../support/sent-events"
+import { startTestRenderer } from "../support/test-renderer"
+import { startTestServer, type TestServer } from "../support/test-server"
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into JSON of many shapes; a wrong path fails them
+type Loose = any
+
+const seeds = 40
+
+/** What reads the output, by name. */
+const parsers: { readonly [name: string]: Partial<Config> } = {
+  "reasoning and calls": {},
+  "reasoning that is open from the start": { reasoningParser: "deepseek_r1", toolCallParser: "none" },
+  "calls alone": { reasoningParser: "none", toolCallParser: "hermes" },
+  nothing: { reasoningParser: "none", toolCallParser: "none" },
+}
+
+const pieces = [
+  "Hello",
+  " world. ",
+  "\n",
+  "🎉👩‍👩‍👧",
+  "é日本",
+  "ab STOP cd",
+  "<think>",
+  "</think>\n\n",
+  "<think>\nhm, so\n</think>\n\n",
+  '<tool_call>\n{"name": "look", "arguments": {"a": "é\\u00e9", "b": [1, 2.50]}}\n</tool_call>',
+  '\n<tool_call>\n{"name": "run", "arguments": {}}\n</tool_call>',
+  '<tool_call>\n{"name": "unknown"',
+  "</tool_call>",
+  "<|im_end|>",
+]
+
+interface Case {
+  readonly body: { readonly [field: string]: Loose }
+  readonly path: string
+  readonly requestKey: string
+}
+
+function randomCase(seed: number, streams: boolean): Case {
+  const random = seededRandom(seed)
+  const below = (count: number): number => Math.floor(random() * count)
+  const chance = (share: number): boolean => random() < share
+  const text = Array.from({ length: below(8) }, () => pieces[below(pieces.length)]!).join("")
+  const shared = {
+    vllm_xargs: {
+      sim_text: text,
+      sim_tokens_per_step: Array.from({ length: 1 + below(4) }, () => 1 + below(4)),
+      ...(chance(0.2) && { sim_cached_tokens: 2 }),
+      ...(chance(0.15) && { sim_finish: ["length", "abort", "repetition"][below(3)]! }),
+    },
+    ...(!streams && chance(0.3) && { stop: ["STOP", "wor"] }),
+    ...(!streams && chance(0.2) && { include_stop_str_in_output: true }),
+    ...(chance(0.15) && { skip_special_tokens: false }),
+    ...(chance(0.15) && { ignore_eos: false, min_tokens: 2 }),
+    request_id: `r${seed}`,
+  }
+  // A Responses stream is generated without usage chunks, so what the cache held stays unknown.
+  const plain = { ...shared, vllm_xargs: { ...shared.vllm_xargs, sim_cached_tokens: 0 } }
+  const limit = chance(0.4) ? 2 + below(25) : 400
+  const parameters = { type: "object", properties: { a: {} } }
+  const choice = ["auto", "none", "required"][below(3)]!
+  const usage = streams && chance(0.5) ? { stream_options: { include_usage: true } } : {}
+  const several = streams || chance(0.6) ? 1 : 2
+  switch (below(3)) {
+    case 0:
+      return {
+        path: "/v1/chat/completions",
+        requestKey: "chat_request",
+        body: {
+          ...shared,
+          ...usage,
+          messages: [{ role: "user", content: "hi" }],
+          max_tokens: limit,
+          n: several,
+          include_reasoning: chance(0.8),
+          parallel_tool_calls: chance(0.8),
+          ...(chance(0.7) && {
+            tools: [
+              { type: "function", function: { name: "look", parameters } },
+              { type: "function", function: { name: "run" } },
+            ],
+            tool_choice: choice,
+          }),
+          ...(chance(0.3) && { logprobs: true, top_logprobs: below(4) }),
+          ...(chance(0.3) && { return_token_ids: true }),
+          ...(!streams && chance(0.2) && { prompt_logprobs: 1 }),
+          ...(chance(0.2) && { chat_template_kwargs: { enable_thinking: chance(0.5) } }),
+        },
+      }
+    case 1:
+      return {
+        path: "/v1/completions",
+        requestKey: "completion_request",
+        body: {
+          ...shared,
+          ...usage,
+          prompt: !streams && chance(0.4) ? ["one", "two é"] : "one prompt",
+          max_tokens: limit,
+          n: several,
+          echo: chance(0.3),
+          ...(chance(0.4) && { logprobs: below(4) }),
+          ...(chance(0.3) && { return_token_ids: true }),
+        },
+      }
+    default:
+      return {
+        path: "/v1/responses",
+        requestKey: "responses_request",
+        body: {
+          ...(streams ? plain : shared),
+          input: "hi",
+          max_output_tokens: limit,
+          include_reasoning: chance(0.8),
+          ...(chance(0.7) && {
+            tools: [
+              { type: "function", name: "look", parameters },
+              { type: "function", name: "run" },
+            ],
+            tool_choice: choice,
+          }),
+          ...(!streams && chance(0.3) && { include: ["message.output_text.logprobs"], top_logprobs: below(3) }),
+        },
+      }
+  }
+}
+
+/** A copy whose ids are numbered as they appear, and whose times are zero. Ids of replies themselves stay. */
+function withoutChance(value: unknown): unknown {
+  const known = new Map<string, string>()
+  const text = JSON.stringify(value, (key, inner: unknown) => {
+    if (["created", "created_at", "completed_at"].includes(key)) return inner === null ? null : 0
+    if (typeof inner !== "string" || !["id", "item_id", "call_id"].includes(key)) return inner
+    if (/^(chatcmpl-|cmpl-|resp_)/.test(inner)) return inner
+    const name = known.get(inner) ?? `${inner.slice(0, inner.indexOf("_"))}${known.size}`
+    known.set(inner, name)
+    return name
+  })
+  return JSON.parse(text)
+}
+
+for (const [name, config] of Object.entries(parsers)) {
+  describe(`read for ${name}`, () => {
+    let server: TestServer
+    let renderer: TestServer
+    beforeAll(async () => {
+      const both = { responsesExtensions, enablePromptTokensDetails: true, enableScaleOut: true, ...config }
+      server = await startTestServer({ config: both })
+      renderer = await startTestRenderer({ config: both })
+    })
+    afterAll(async () => {
+      await server.stop()
+      await renderer.stop()
+    })
+
+    const ok = async (reply: Promise<{ status: number; text: string; json: Loose }>): Promise<Loose> => {
+      const { status, text, json } = await reply
+      if (status !== 200) throw new Error(`${status}: ${text}`)
+      return json
+    }
+
+    test("whole answers", async () => {
+      for (let seed = 1; seed <= seeds; seed++) {
+        const { path, body, requestKey } = randomCase(seed, false)
+        const direct = await ok(server.post(path, body))
+        const rendered = await ok(renderer.post(`${path}/render`, body))
+        const list: Loose[] = Array.isArray(rendered) ? rendered : [rendered]
+        const generated: Loose[] = []
+        for (const each of list) generated.push(await ok(server.post("/inference/v1/generate", each)))
+        const prompts = list.map((each) => each.token_ids)
+        const isList = path === "/v1/completions"
+        const answer = await ok(
+          renderer.post(`${path}/derender`, {
+            ...(isList ? { generate_responses: generated } : { generate_response: generated[0] }),
+            // Without them the request is rendered again.
+            ...(seed % 3 > 0 && { prompt_token_ids: isList ? prompts : prompts[0] }),
+            [requestKey]: body,
+          }),
+        )
+        expect([seed, withoutChance(answer)]).toEqual([seed, withoutChance(direct)])
+      }
+    }, 120_000)
+
+    test("streams, chunk by chunk with the state in the client's hands", async () => {
+      for (let seed = 1_001; seed <= 1_000 + seeds; seed++) {
+        const { path, body, requestKey } = randomCase(seed, true)
+        const direct = await server.events(path, body)
+        const rendered = await ok(renderer.post(`${path}/render`, { ...body, stream: true }))
+        const [one] = Array.isArray(rendered) ? rendered : [rendered]
+        const reply = await server.post("/inference/v1/generate", one)
+        const replies: Loose[] = []
+        let state: Loose = null
+        for (const { json } of readEvents(reply.text)) {
+          if (json === null) continue
+          const chunk = { stream: true, generate_chunk: json, stream_state: state, prompt_token_ids: one.token_ids }
+          const next = await ok(
+            renderer.post(`${path}/derender`, { ...chunk, [requestKey]: { ...body, stream: true } }),
+          )
+          state = next.stream_state
+          replies.push(next)
+        }
+        const ours = replies.flatMap((each) => each.events ?? [each.chunk])
+        const theirs = direct.filter((event: SentEvent) => event.json !== null).map((event) => event.json)
+        const shape = path === "/v1/responses" ? withoutChance : (events: Loose[]) => withoutChance(joined(events))
+        expect([seed, shape(ours)]).toEqual([seed, shape(theirs)])
+      }
+    }, 120_000)
+  })
+}
+
+/** What a client has of a stream of chunks in the end. */
+function joined(chunks: readonly Loose[]): Loose {
+  const told: Loose = { text: "", reasoning: "", calls: {}, logprobs: [], lists: [], ids: [], usage: null }
+  for (const { choices, usage, ...head } of chunks) {
+    told.head = { ...told.head, id: head.id, object: head.object, model: head.model }
+    if (usage != null) told.usage = usage
+    for (const choice of choices) {
+      const { content, reasoning, tool_calls, role } = choice.delta ?? {}
+      told.text += content ?? choice.text ?? ""
+      told.reasoning += reasoning ?? ""
+      if (role !== undefined) told.role = role
+      for (const call of tool_calls ?? []) {
+        const known = told.calls[call.index] ?? { id: null, name: "", arguments: "" }
+        told.calls[call.index] = {
+          id: call.id ?? known.id,
+          name: known.name + (call.function.name ?? ""),
+          arguments: known.arguments + (call.function.arguments ?? ""),
+        }
+      }
+      told.logprobs.push(...(choice.logprobs?.content ?? []))
+      for (const list of ["tokens", "token_logprobs", "text_offset", "top_logprobs"]) {
+        told.lists.push(...(choice.logprobs?.[list] ?? []).map((value: Loose) => [list, value]))
+      }
+      told.ids.push(...(choice.token_ids ?? []))
+      if (choice.finish_reason !== null) told.finish = [choice.finish_reason, choice.stop_reason ?? null]
+    }
+  }
+  told.lists.sort((a: Loose, b: Loose) => (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0))
+  return told
+}
