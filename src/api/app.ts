@@ -8,7 +8,7 @@ import { responseEndpoint } from "./responses/endpoint"
 import type { AppRoom } from "./room"
 import type { Route } from "./route"
 import { type AppFetch, createRouter } from "./router"
-import { scaleOutRoutes } from "./scale-out/routes"
+import { scaleOutRoutes, withoutText } from "./scale-out/routes"
 import { type Serve, serve } from "./serve"
 import { stateRoutes } from "./state-routes"
 import { vocabularyRoutes } from "./vocabulary-routes"
@@ -20,10 +20,10 @@ export function createApp(room: AppRoom): AppFetch {
 
 /** Every route of the full role, for the router and for tests that walk them. */
 export function appRoutes(room: AppRoom): Route[] {
+  const text = [...generationRoutes(room), ...vocabularyRoutes(room)]
   return [
-    ...generationRoutes(room),
+    ...(room.config.tokensOnly ? text.map(withoutText) : text),
     ...storedResponseRoutes(),
-    ...vocabularyRoutes(room),
     ...scaleOutRoutes(room),
     ...stateRoutes(room),
   ]

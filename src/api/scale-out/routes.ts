@@ -20,7 +20,7 @@ export function scaleOutRoutes(room: AppRoom): Route[] {
   if (!enableScaleOut) return switchedOff([...text, ...tokens])
   if (!tokensOnly) return [...text, ...tokens]
   const abort = { ...abortRoute(room), path: "/abort_requests" }
-  return [...text.map((route) => withoutText(route)), ...tokens, abort]
+  return [...text.map(withoutText), ...tokens, abort]
 }
 
 /** The routes of the role without an engine. */
@@ -91,9 +91,9 @@ function switchedOff(routes: readonly Route[]): Route[] {
   return routes.map(({ method, path, summary }) => ({ method, path, summary, hidden: true, handle: refuse }))
 }
 
-/** With `--tokens-only` nothing is turned into text or made of it. */
-function withoutText({ method, path, summary }: Route): Route {
-  const message = "This server has tokens only (--tokens-only): it neither renders nor derenders."
+/** A route of a server that has tokens only: nothing there is turned into text or made of it. */
+export function withoutText({ method, path, summary }: Route): Route {
+  const message = "This server has tokens only (--tokens-only): POST /inference/v1/generate."
   return {
     method,
     path,

@@ -69,7 +69,15 @@ describe("serve", () => {
 
   test("with tokens only keeps generation from ids and nothing that needs text", async () => {
     await using(serve({ enableScaleOut: true, tokensOnly: true, apiKeys: ["k"] }), async (server) => {
-      expect(await statuses(server, textPaths, "k")).toEqual(all(501, textPaths))
+      const texts = [
+        ...textPaths,
+        "/v1/chat/completions",
+        "/v1/completions",
+        "/v1/responses",
+        "/tokenize",
+        "/detokenize",
+      ]
+      expect(await statuses(server, texts, "k")).toEqual(all(501, texts))
       const body = { token_ids: [1, 2], sampling_params: { max_tokens: 2 } }
       const send = (extra: object) =>
         server.post("/inference/v1/generate", { ...body, ...extra }, { authorization: "Bearer k" })
