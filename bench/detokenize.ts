@@ -1,7 +1,7 @@
 /**
  * Ids → text, at once and one id at a time: our tokenizer beside others, one table a run, in Markdown.
  *
- *     npx bun --no-install bench/detokenize.ts [--check] [--npm] [--python] [--vocabularies qwen3,o200k_base]
+ *     npx bun --no-install bench/detokenize.ts [--check] [--npm] [--python] [--only gigatoken] [--vocabularies qwen3,o200k_base]
  *
  * Every text is compared with the one that was encoded.
  */
@@ -109,7 +109,7 @@ for (const name of names) {
 if (flags.python) {
   const files = Object.fromEntries(names.map((name) => [name, vocabularyFile(name)]))
   const job = { cases, texts: Object.fromEntries(sample.texts), stretches: {}, long: {} }
-  rows.push(...(await pythonRows({ what: "decode", vocabularies: files, ids: allIds, ...job })))
+  rows.push(...(await pythonRows({ what: "decode", only: flags.only, vocabularies: files, ids: allIds, ...job })))
 }
 rows.sort((a, b) => names.indexOf(a.vocabulary) - names.indexOf(b.vocabulary))
 

@@ -1,7 +1,7 @@
 /**
  * Text → ids: our tokenizer beside others, one table a run, in Markdown.
  *
- *     npx bun --no-install bench/tokenize.ts [--check] [--npm] [--python] [--vocabularies qwen3,o200k_base]
+ *     npx bun --no-install bench/tokenize.ts [--check] [--npm] [--python] [--only gigatoken] [--vocabularies qwen3,o200k_base]
  *
  * `--npm` and `--python` install and run the peers of bench/peers. Ids are compared with the reference's (golden texts)
  * and every peer's with ours, so a fast wrong answer is marked. Vocabularies come from test/vocab.
@@ -184,7 +184,7 @@ if (flags.python) {
   const files = Object.fromEntries(names.map((name) => [name, vocabularyFile(name)]))
   const job = { cases, texts: Object.fromEntries(sample.texts), stretches: Object.fromEntries(inputs) }
   const more = { ids: allOurs, long: Object.fromEntries(long), vocabularies: files }
-  rows.push(...(await pythonRows({ what: "encode", ...job, ...more })))
+  rows.push(...(await pythonRows({ what: "encode", only: flags.only, ...job, ...more })))
 }
 rows.sort((a, b) => names.indexOf(a.vocabulary) - names.indexOf(b.vocabulary))
 

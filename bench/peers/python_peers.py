@@ -145,6 +145,8 @@ def main():
     job = json.load(open(sys.argv[1], encoding="utf-8"))
     for name, path in job["vocabularies"].items():
         for title, opened, file in peers_of(name, path):
+            if "only" in job and title not in job["only"].split(","):
+                continue
             try:
                 encode, decode = opened(file)
                 if job["what"] == "encode":

@@ -9,7 +9,7 @@ import { parseArgs } from "node:util"
 import { WasmTokenizer } from "../../src/tokenizer/wasm-tokenizer"
 import { type Vocabulary, vocabularies, vocabularyFolder } from "../../test/tokenizer/vocabularies"
 
-/** What the tokenizer benches are told: a small run with checks, and which peers and vocabularies. */
+/** What the tokenizer benches are told: a small run with checks, which peers (`only`: of Python's) and vocabularies. */
 export function peerFlags() {
   const { values } = parseArgs({
     options: {
@@ -17,6 +17,7 @@ export function peerFlags() {
       npm: { type: "boolean", default: false },
       python: { type: "boolean", default: false },
       vocabularies: { type: "string" },
+      only: { type: "string" },
     },
   })
   return values
@@ -40,6 +41,8 @@ export interface Peer {
 /** What the benches ask Python's tokenizers for. */
 export interface PythonJob {
   readonly what: "encode" | "decode"
+  /** Names of peers, with commas; absent: all. */
+  readonly only?: string | undefined
   /** Vocabulary → tokenizer.json, or ranks of npm `tiktoken`. */
   readonly vocabularies: { readonly [name: string]: string }
   readonly texts: { readonly [kind: string]: string }
