@@ -74,8 +74,16 @@ function randomValue(pick: Picker, depth: number): Json {
 }
 
 /** A schema in any of the shapes that clients send, right ones and wrong ones. */
-export function randomSchema(seed: number): Json {
+function randomSchema(seed: number): Json {
   return schemaOf(new Picker(seed), 0)
+}
+
+/** A schema that the reference takes as a tool's parameters: an object. */
+export function objectSchema(seed: number): Json {
+  for (let at = seed; ; at += 100_003) {
+    const schema = randomSchema(at)
+    if (typeof schema === "object" && schema !== null && !Array.isArray(schema)) return schema
+  }
 }
 
 function schemaOf(pick: Picker, depth: number): Json {
