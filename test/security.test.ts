@@ -74,4 +74,4 @@ test("docs/security.md lists every route of every role as the routers guard it",
   expect(section("Routes that need the key")).toBe(rows(guarded))
   expect(section("Routes that are open")).toBe(rows(openRoutes))
   for (const line of openRoutes.keys()) expect(line).not.toMatch(/ \/+(?:v1|v2|inference|cohere)/)
-})
+}, 60_000)
