@@ -13,6 +13,7 @@ import type {
   Message,
   ToolChoice,
 } from "../ir/conversation"
+import { copyFloats } from "../ir/json-spelling"
 import { err, ok, type Result } from "../result"
 import { lowerPart, type MediaUse, mediaFault } from "./content-part"
 import type { LowerContext, ModelFacts } from "./endpoint"
@@ -173,6 +174,7 @@ export function lowerTemplateKwargs(
       if (value === null || value === "auto") continue
       kwargs[name] = value
     }
+    copyFloats(source, kwargs)
   }
   if (effort !== null) {
     kwargs.reasoning_effort = config.reasoningEffortMap[effort] ?? effort

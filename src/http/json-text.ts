@@ -1,5 +1,6 @@
 import type { Json } from "../ir/conversation"
 import { err, ok, type Result } from "../result"
+import { isIndexKey, readExactJson, stringEnd } from "./json-exact"
 import { findSyntaxFault } from "./json-syntax"
 
 /** A text that is not JSON, or not JSON that this server takes. */
@@ -17,27 +18,25 @@ export const jsonValuesMax = 4_000_000
 /**
  * JSON text to values, exactly: integers beyond 2^53 become `bigint`, numbers that are no finite double are refused,
  * and nesting is checked before the parser sees it. Duplicate keys: the last wins. `__proto__` is a key like others.
+ * What values cannot say (14.0, the order of keys like "2") is noted on them (ir/json-spelling.ts).
  *
- * Ordinary texts cost one scan beside `JSON.parse` (about 1.3 µs for 1 KB). A reviver sees the sources of numbers too,
- * but one long number hidden in 10 MB of zeros then costs 1.9 s instead of 0.15; so the long integers are put in
- * quotes before parsing, and found again after.
+ * Ordinary texts cost one scan beside `JSON.parse` (about 1.3 µs for 1 KB). Those with something to keep are checked by
+ * the parser and then read again (json-exact.ts). A reviver sees the sources of numbers too, but one long number hidden
+ * in 10 MB of zeros then costs 1.9 s.
  */
 export function parseJsonText(text: string, jsonDepthMax: number): Result<Json, JsonFailure> {
   const scan = scanJson(text, jsonDepthMax)
   if (scan.failure !== null) return err(scan.failure)
-  if (scan.exact.length === 0) return parseOrExplain(text, text)
-  // A client cannot know the mark, so no string of its own is taken for a number.
-  const mark = `${crypto.randomUUID()}:`
-  const parsed = parseOrExplain(quoteIntegers(text, scan.exact, mark), text)
-  return parsed.ok ? ok(restoreIntegers(parsed.value, mark)) : parsed
+  const parsed = parseOrExplain(text)
+  return parsed.ok && scan.needsExactness ? ok(readExactJson(text)) : parsed
 }
 
-function parseOrExplain(text: string, original: string): Result<Json, JsonFailure> {
+function parseOrExplain(text: string): Result<Json, JsonFailure> {
   try {
     // JSON.parse gives exactly what Json describes.
     return ok(JSON.parse(text) as Json)
   } catch (cause) {
-    const fault = findSyntaxFault(original)
+    const fault = findSyntaxFault(text)
     if (fault === null) return notJson(cause instanceof Error ? cause.message : String(cause))
     const place = `line ${fault.line} column ${fault.column} (char ${fault.offset})`
     return notJson(`the body is not valid JSON: expected ${fault.expected} at ${place}`)
@@ -50,57 +49,51 @@ function notJson(message: string): Result<never, JsonFailure> {
 
 interface Scan {
   readonly failure: JsonFailure | null
-  /** Start and end of each integer that `number` may not hold exactly, one after the other. */
-  readonly exact: readonly number[]
+  /** Whether values alone would lose something. */
+  readonly needsExactness: boolean
 }
 
-const nothingExact: readonly number[] = []
+function refused(failure: JsonFailure): Scan {
+  return { failure, needsExactness: false }
+}
 
 /** Reads structure and numbers, and skips strings. Does not check syntax: the parser does that. */
 function scanJson(text: string, jsonDepthMax: number): Scan {
   let depth = 0
   let values = 0
-  let exact: number[] | null = null
+  let longIntegers = 0
+  let needsExactness = false
   const { length } = text
   for (let i = 0; i < length; i++) {
     const code = text.charCodeAt(i)
     if (code === 0x22) {
-      i = stringEnd(text, i)
+      const end = stringEnd(text, i)
+      if (!needsExactness && isDigit(text.charCodeAt(i + 1))) needsExactness = isIndexKey(text.slice(i + 1, end))
+      i = end
     } else if (code === 0x2c) {
       values += 1
-      if (values > jsonValuesMax) return { failure: tooManyValues(), exact: nothingExact }
+      if (values > jsonValuesMax) return refused(tooManyValues())
     } else if (code === 0x5b || code === 0x7b) {
       depth += 1
-      if (depth > jsonDepthMax) return { failure: tooDeep(jsonDepthMax), exact: nothingExact }
+      if (depth > jsonDepthMax) return refused(tooDeep(jsonDepthMax))
     } else if (code === 0x5d || code === 0x7d) {
       depth -= 1
     } else if (code === 0x2d || isDigit(code)) {
       const end = numberEnd(text, i)
       if (end - i >= exactDigits || hasLongExponent(text, i, end)) {
         const number = text.slice(i, end)
-        if (!isFiniteNumber(number)) return { failure: outOfRange(i), exact: nothingExact }
-        if (needsExactness(number) && !isKey(text, end)) {
-          exact ??= []
-          if (exact.length >= 2 * exactIntegersMax) return { failure: tooManyExact(), exact: nothingExact }
-          exact.push(i, end)
+        if (!isFiniteNumber(number)) return refused(outOfRange(i))
+        if (isLongInteger(number)) {
+          needsExactness = true
+          longIntegers += 1
+          if (longIntegers > exactIntegersMax) return refused(tooManyExact())
         }
       }
+      needsExactness ||= isSpelledFloat(text, i, end)
       i = end - 1
     }
   }
-  return { failure: null, exact: exact ?? nothingExact }
-}
-
-/** The closing quote of the string that opens at `start`, or the end of the text. */
-function stringEnd(text: string, start: number): number {
-  let end = start
-  for (;;) {
-    end = text.indexOf('"', end + 1)
-    if (end === -1) return text.length
-    let backslashes = 0
-    while (text.charCodeAt(end - 1 - backslashes) === 0x5c) backslashes += 1
-    if (backslashes % 2 === 0) return end
-  }
+  return { failure: null, needsExactness }
 }
 
 function isDigit(code: number): boolean {
@@ -129,48 +122,26 @@ function isFiniteNumber(number: string): boolean {
   return Number.isNaN(value) || Number.isFinite(value)
 }
 
-/** Only what is an integer by JSON's grammar: quoting anything else could make a broken text valid. */
-function needsExactness(number: string): boolean {
+function isLongInteger(number: string): boolean {
   return number.length >= exactDigits && /^-?[1-9]\d*$/.test(number) && !Number.isSafeInteger(Number(number))
 }
 
-/** A number where a key should stand is an error, which quotes would hide. */
-function isKey(text: string, end: number): boolean {
-  let i = end
-  while (i < text.length && text.charCodeAt(i) <= 0x20) i += 1
-  return text.charCodeAt(i) === 0x3a
+/** True for what may be an integer written as a float: nothing but zeros behind the point, or an exponent. */
+function isSpelledFloat(text: string, start: number, end: number): boolean {
+  for (let i = start; i < end; i++) {
+    const code = text.charCodeAt(i)
+    if ((code | 0x20) === 0x65) return true
+    if (code !== 0x2e) continue
+    let last = i + 1
+    while (text.charCodeAt(last) === 0x30) last += 1
+    return last === end || (text.charCodeAt(last) | 0x20) === 0x65 || hasExponent(text, last, end)
+  }
+  return false
 }
 
-function quoteIntegers(text: string, exact: readonly number[], mark: string): string {
-  let quoted = ""
-  let from = 0
-  for (let i = 0; i < exact.length; i += 2) {
-    quoted += `${text.slice(from, exact[i])}"${mark}${text.slice(exact[i], exact[i + 1])}"`
-    from = exact[i + 1]!
-  }
-  return quoted + text.slice(from)
-}
-
-/** Replaces marked strings in place. Recursion is as deep as the nesting that the scan let through. */
-function restoreIntegers(value: Json, mark: string): Json {
-  if (typeof value === "string") return value.startsWith(mark) ? BigInt(value.slice(mark.length)) : value
-  if (typeof value !== "object" || value === null) return value
-  if (Array.isArray(value)) {
-    for (let i = 0; i < value.length; i++) {
-      const item = value[i]!
-      if (typeof item === "string" || typeof item === "object") value[i] = restoreIntegers(item, mark)
-    }
-    return value
-  }
-  for (const key of Object.keys(value)) {
-    const item = value[key]!
-    if (typeof item !== "string" && typeof item !== "object") continue
-    const restored = restoreIntegers(item, mark)
-    if (restored === item) continue
-    // Assigning would call the setter of `__proto__`.
-    Object.defineProperty(value, key, { value: restored, writable: true, enumerable: true, configurable: true })
-  }
-  return value
+function hasExponent(text: string, start: number, end: number): boolean {
+  for (let i = start; i < end; i++) if ((text.charCodeAt(i) | 0x20) === 0x65) return true
+  return false
 }
 
 function tooDeep(jsonDepthMax: number): JsonFailure {

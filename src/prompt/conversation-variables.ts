@@ -1,4 +1,5 @@
 import type { ContentPart, Conversation, FunctionTool, Json, Message } from "../ir/conversation"
+import { copyFloats } from "../ir/json-spelling"
 import { err, type Result } from "../result"
 import type { ChatTemplate, ContentFormat, TemplateRefused, TemplateVariables } from "./template"
 
@@ -63,6 +64,7 @@ export function templateVariables(
   for (const [name, value] of Object.entries(conversation.templateKwargs)) {
     if (!reservedNames.has(name) && template.reads(name)) variables[name] = value
   }
+  copyFloats(conversation.templateKwargs, variables)
   const format = setting.contentFormat === "auto" ? template.contentFormat : setting.contentFormat
   const messages = template.knowsDeveloper ? conversation.messages : withoutDeveloper(conversation.messages)
   variables.messages = messages.map((message) => messageVariable(message, format))

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { findSyntaxFault } from "../../src/http/json-syntax"
 import { exactIntegersMax, jsonValuesMax, parseJsonText } from "../../src/http/json-text"
+import { spellingOf } from "../../src/ir/json-spelling"
 import { seededRandom } from "../support/random"
 
 const depthMax = 256
@@ -64,6 +65,53 @@ describe("integers", () => {
     const list = (count: number): string => `[${new Array<string>(count).fill("9007199254740993").join(",")}]`
     expect((value(list(exactIntegersMax)) as unknown[]).at(-1)).toBe(9007199254740993n)
     expect(message(list(exactIntegersMax + 1))).toBe("the body holds more than 65536 integers beyond 2^53")
+  })
+})
+
+describe("what values cannot say", () => {
+  const noted = (text: string): unknown => {
+    const parsed = value(text)
+    return spellingOf(parsed as object)
+  }
+
+  test("is noted: integers written as floats, and the order of keys that look like integers", () => {
+    expect(noted('{"a":14.0,"b":14,"c":1e3,"d":0.5,"e":-0.0}')).toEqual({
+      keys: null,
+      floats: new Set(["a", "c", "e"]),
+    })
+    expect(noted("[1.0,1,2.00]")).toEqual({ keys: null, floats: new Set(["0", "2"]) })
+    expect(noted('{"b":1,"10":1,"2":1,"a":1}')).toEqual({ keys: ["b", "10", "2", "a"], floats: null })
+  })
+
+  test("is noted where it stands, and only there", () => {
+    const parsed = value('{"x":{"n":1.0},"y":[[2.0]],"z":{"n":1}}') as { x: object; y: object[]; z: object }
+    const spellings = [parsed, parsed.x, parsed.y, parsed.y[0]!, parsed.z].map(spellingOf)
+    expect(spellings.map((each) => each !== null)).toEqual([false, true, false, true, false])
+    expect(parsed).toEqual({ x: { n: 1 }, y: [[2]], z: { n: 1 } })
+    expect(noted('{"a":1.5,"01":2,"4294967295":3,"b":"1.0"}')).toBeNull()
+  })
+
+  test("follows the last of duplicate keys, which stands where the first stood", () => {
+    expect(noted('{"a":1.0,"2":1,"a":1}')).toEqual({ keys: ["a", "2"], floats: new Set() })
+    expect(noted('{"a":1,"2":1,"a":1.0}')).toEqual({ keys: ["a", "2"], floats: new Set(["a"]) })
+  })
+
+  test("does not change the values: 5,000 random texts are what the runtime's parser makes of them", () => {
+    const random = seededRandom(11)
+    const pick = (items: readonly string[]): string => items[Math.floor(random() * items.length)]!
+    const write = (depth: number): string => {
+      const kind = depth === 0 ? 0 : Math.floor(random() * 3)
+      const count = Math.floor(random() * 4)
+      if (kind === 0) return pick(["1.0", "2e2", "-0.0", "7", "null", "true", "false", '"a\\u00e9\\"x"', '""', "0.25"])
+      const items = Array.from({ length: count }, () => `${pick(["", " ", "\n"])}${write(depth - 1)}${pick(["", " "])}`)
+      if (kind === 1) return `[${items.join(",")}${count === 0 ? " " : ""}]`
+      const keys = ['"a"', '"2"', '"1"', '"\\n"', '"__proto__"', '"é"']
+      return `{${items.map((item) => `${pick(keys)} :${item}`).join(",")}}`
+    }
+    for (let i = 0; i < 5_000; i++) {
+      const text = `[0.0,${write(4)}]`
+      expect([text, value(text)]).toEqual([text, JSON.parse(text)])
+    }
   })
 })
 

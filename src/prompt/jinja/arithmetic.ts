@@ -46,6 +46,14 @@ export function signed(sign: "-" | "+", value: Value): Value {
 }
 
 function numeric(operator: Operator, left: NumberValue, right: NumberValue): Value {
+  if (
+    operator === "/" &&
+    (typeof left === "bigint" || typeof right === "bigint") &&
+    !isFloat(left) &&
+    !isFloat(right)
+  ) {
+    return new Float(bigQuotient(BigInt(left), BigInt(right)))
+  }
   if (left instanceof Float || right instanceof Float || operator === "/") {
     return new Float(floatResult(operator, toFloat(left), toFloat(right)))
   }
@@ -56,6 +64,26 @@ function numeric(operator: Operator, left: NumberValue, right: NumberValue): Val
     if (Number.isSafeInteger(quick)) return quick + 0
   }
   return integer(bigResult(operator, BigInt(left), BigInt(right)))
+}
+
+function isFloat(value: NumberValue): value is Float {
+  return value instanceof Float
+}
+
+/** Bits of a quotient beyond which only "more than nothing" matters for rounding it to a double. */
+const quotientBits = 66
+
+/** The double nearest to a quotient of integers that are no doubles themselves. */
+function bigQuotient(left: bigint, right: bigint): number {
+  if (right === 0n) throw new TemplateError("division by zero")
+  const [a, b] = [left < 0n ? -left : left, right < 0n ? -right : right]
+  const shift = Math.max(0, quotientBits + b.toString(2).length - a.toString(2).length)
+  const shifted = a << BigInt(shift)
+  // The last bit stands for all that the division left.
+  const units = ((shifted / b) << 1n) | (shifted % b === 0n ? 0n : 1n)
+  const quotient = Number(units) / 2 ** (shift + 1)
+  if (!Number.isFinite(quotient)) throw new TemplateError("integer division result too large for a float")
+  return left < 0n !== right < 0n ? -quotient : quotient
 }
 
 function floatResult(operator: Operator, a: number, b: number): number {
@@ -77,7 +105,7 @@ function floatResult(operator: Operator, a: number, b: number): number {
   else if (b < 0 !== remainder < 0) remainder += b
   if (operator === "%") return remainder
   const quotient = (a - remainder) / b
-  if (quotient === 0) return a / b < 0 ? -0 : 0
+  if (quotient === 0) return a / b < 0 || Object.is(a / b, -0) ? -0 : 0
   const below = Math.floor(quotient)
   return quotient - below > 0.5 ? below + 1 : below
 }

@@ -7,13 +7,19 @@ export const missing: unique symbol = Symbol("missing")
 /** What a place holds. */
 export type Held = Value | typeof missing
 
+/** Values by name, from outside. */
+export interface Variables {
+  get(name: string): Value
+  has(name: string): boolean
+}
+
 /** The template's variables: those of the request, the globals behind them, and what the top level sets. */
 export class Context {
-  private readonly variables: ReadonlyMap<string, Value>
+  private readonly variables: Variables
   private readonly outer: Context | ReadonlyMap<string, Value>
   private readonly exported = new Map<string, Value>()
 
-  constructor(variables: ReadonlyMap<string, Value>, outer: Context | ReadonlyMap<string, Value>) {
+  constructor(variables: Variables, outer: Context | ReadonlyMap<string, Value>) {
     this.variables = variables
     this.outer = outer
   }

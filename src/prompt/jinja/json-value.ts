@@ -1,12 +1,39 @@
 import type { Json } from "../../ir/conversation"
+import { type JsonSpelling, spellingOf } from "../../ir/json-spelling"
 import { Dictionary, Float, type Value } from "./value"
 
-/** A value from a request or a model file as templates see it. Numbers with a fraction are floats. */
-export function templateValue(json: Json | Float | undefined): Value {
+/**
+ * A value from a request or a model file as templates see it: numbers with a fraction, or written as floats
+ * (ir/json-spelling.ts), are floats; keys stand in the order in which they were written.
+ */
+export function templateValue(json: Json | undefined): Value {
   if (typeof json === "number") return Number.isInteger(json) ? json : new Float(json)
-  if (typeof json !== "object" || json === null || json instanceof Float) return json
-  if (Array.isArray(json)) return json.map(templateValue)
+  if (typeof json !== "object" || json === null) return json
+  if (Array.isArray(json)) {
+    const floats = spellingOf(json)?.floats ?? null
+    return floats === null ? json.map(templateValue) : json.map((item, i) => spelledValue(item, floats.has(String(i))))
+  }
+  return templateVariables(json)
+}
+
+/** An object as templates see it, and its keys as variables. */
+export function templateVariables(json: { readonly [key: string]: Json }): Dictionary {
   const made = new Dictionary()
-  for (const key of Object.keys(json)) made.set(key, templateValue(json[key]))
+  const spelling = spellingOf(json)
+  if (spelling !== null) addSpelled(made, json, spelling)
+  else for (const key of Object.keys(json)) made.set(key, templateValue(json[key]))
   return made
+}
+
+function addSpelled(made: Dictionary, json: { readonly [key: string]: Json }, { keys, floats }: JsonSpelling): void {
+  const add = (key: string): void => {
+    made.set(key, spelledValue(json[key], floats?.has(key) ?? false))
+  }
+  for (const key of keys ?? []) if (Object.hasOwn(json, key)) add(key)
+  // A copy may have got more keys than the text had.
+  for (const key of Object.keys(json)) if (!made.has(key)) add(key)
+}
+
+function spelledValue(json: Json | undefined, isFloat: boolean): Value {
+  return isFloat && typeof json === "number" ? new Float(json) : templateValue(json)
 }

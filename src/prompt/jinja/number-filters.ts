@@ -2,6 +2,7 @@
 import { operate, signed } from "./arithmetic"
 import { compare } from "./equality"
 import { type Filter, filterEntry } from "./filter"
+import { readFloat, readInteger } from "./number-text"
 import { dividedHalfEven, scaled } from "./rounding"
 import { type Run, TemplateError } from "./run"
 import {
@@ -17,66 +18,6 @@ import {
   typeName,
   type Value,
 } from "./value"
-import { strip } from "./whitespace"
-
-const radixDigits = "0123456789abcdefghijklmnopqrstuvwxyz"
-const radixPrefixes: { readonly [base: number]: RegExp } = { 2: /^0[bB]/, 8: /^0[oO]/, 16: /^0[xX]/ }
-
-/** Python's `int(text, base)`, or null when it is none. */
-function readInteger(spelling: string, base: number): bigint | null {
-  const [, sign = "", body = ""] = /^([-+]?)(.*)$/s.exec(strip(spelling, null, "both")) ?? []
-  let radix = base
-  let digits = body.toLowerCase()
-  for (const [each, prefix] of Object.entries(radixPrefixes)) {
-    if ((base === 0 || base === Number(each)) && prefix.test(digits)) {
-      radix = Number(each)
-      digits = digits.replace(prefix, "").replace(/^_/, "")
-      break
-    }
-  }
-  if (radix === 0) {
-    if (/^0[0_]*[1-9]/.test(digits)) return null
-    radix = 10
-  }
-  if (!/^[^_]+(?:_[^_]+)*$/.test(digits)) return null
-  let value = 0n
-  if (radix === 10) {
-    const plain = asciiDigits(digits.replaceAll("_", ""))
-    if (!/^\d+$/.test(plain)) return null
-    value = BigInt(plain)
-  } else {
-    for (const char of digits.replaceAll("_", "")) {
-      const digit = radixDigits.indexOf(char)
-      if (digit < 0 || digit >= radix) return null
-      value = value * BigInt(radix) + BigInt(digit)
-    }
-  }
-  return sign === "-" ? -value : value
-}
-
-/** Decimal digits of other scripts as ASCII ones: Python reads them all. */
-function asciiDigits(digits: string): string {
-  return digits.replace(/[^\0-\x7f]/gu, (char) => {
-    if (!/\p{Nd}/u.test(char)) return char
-    // Each script's ten digits stand together, and begin behind a code point that is no digit.
-    let zero = char.codePointAt(0) ?? 0
-    let value = 0
-    while (value < 9 && /\p{Nd}/u.test(String.fromCodePoint(zero - 1))) {
-      zero -= 1
-      value += 1
-    }
-    return String(value)
-  })
-}
-
-/** Python's `float(text)`, or null: no hexadecimal, but underscores between digits. */
-function readFloat(spelling: string): number | null {
-  const plain = asciiDigits(strip(spelling, null, "both")).replace(/(?<=\d)_(?=\d)/g, "")
-  if (/^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$/.test(plain)) return Number(plain)
-  const [, sign, word] = /^([-+]?)(inf|infinity|nan)$/i.exec(plain) ?? []
-  if (word === undefined) return null
-  return word.toLowerCase() === "nan" ? Number.NaN : sign === "-" ? -Infinity : Infinity
-}
 
 function undefinedNumber(): TemplateError {
   return new TemplateError("a value is undefined")
@@ -135,7 +76,7 @@ function commonRound(value: NumberValue, precision: Value): Value {
   if (digits < -roundDigitsMax) return new Float(value.value < 0 ? -0 : 0)
   const units = scaled(value.value, digits)
   const rounded = Number(`${units}e${-digits}`)
-  return new Float(units === 0n && value.value < 0 ? -0 : rounded)
+  return new Float(units === 0n && (value.value < 0 || Object.is(value.value, -0)) ? -0 : rounded)
 }
 
 function roundInteger(value: number | bigint | boolean, digits: number): Value {

@@ -32,7 +32,7 @@ import type {
   Target,
   WithNode,
 } from "./syntax"
-import { iterate, Lazy, noArguments, truthy, type Value } from "./value"
+import { isText, iterate, Lazy, noArguments, plainText, truthy, typeName, type Value } from "./value"
 
 /** Compiles a template's statements to closures. Throws `TemplateError` for what is wrong whatever is rendered. */
 export function compileProgram(statements: readonly Statement[]): Program {
@@ -117,11 +117,10 @@ class StatementCompiler {
         scope.runs(node.body)
         const inner = { ...at, scope, soft: false, top: false }
         const enter = entering(scope)
-        const body = this.filtered(node.body, node.filter, inner)
+        const filtered = this.filtered(node.body, node.filter, inner)
         return (frame, out) => {
           enter(frame)
-          out.print(text(body(frame), frame.run))
-          return goOn
+          return filtered(frame, (value) => out.print(onlyText(value)))
         }
       }
       case "with":
@@ -200,14 +199,19 @@ class StatementCompiler {
   }
 
   /** A block's text, through a filter or several. */
-  private filtered(statements: readonly Statement[], filter: FilterNode | null, at: Standing): Evaluate {
-    const body = this.captured(statements, at)
-    if (filter === null) return body
+  private filtered(statements: readonly Statement[], filter: FilterNode | null, at: Standing): Captured {
+    const body = this.sequence(statements, at)
     const { index } = at.scope.hidden()
-    const value = compileFilterChain(filter, at, (frame) => held(frame, index))
-    return (frame) => {
-      frame.held[index] = body(frame)
-      return value(frame)
+    const block: Evaluate = (frame) => held(frame, index)
+    const value = filter === null ? block : compileFilterChain(filter, at, block)
+    return (frame, take) => {
+      const out = new Output(frame.run)
+      const flow = body(frame, out)
+      // A loop that is left from inside the block leaves its text behind.
+      if (flow !== goOn) return flow
+      frame.held[index] = out.text
+      take(value(frame))
+      return goOn
     }
   }
 
@@ -216,14 +220,13 @@ class StatementCompiler {
     scope.runs(node.body)
     const enter = entering(scope)
     const inner = { ...at, scope, soft: false, top: false }
-    const value = this.filtered(node.body, node.filter, inner)
+    const filtered = this.filtered(node.body, node.filter, inner)
     const check = checkingNamespaces(node.target, at)
     const assign = assigning(node.target, at)
     return (frame) => {
       check(frame)
       enter(frame)
-      assign(frame, value(frame))
-      return goOn
+      return filtered(frame, (value) => assign(frame, value))
     }
   }
 
@@ -329,7 +332,7 @@ class StatementCompiler {
     const caller = this.macro({ name: null, parameters: node.parameters, body: node.body }, at)
     const call = compileCall(node.call, at, caller)
     return (frame, out) => {
-      out.print(text(call(frame), frame.run))
+      out.print(onlyText(call(frame)))
       return goOn
     }
   }
@@ -360,11 +363,20 @@ class StatementCompiler {
   }
 }
 
+/** Runs a block and hands over its value, unless the block leaves a loop. */
+type Captured = (frame: Frame, take: (value: Value) => void) => Flow
+
 type RunLoop = (frame: Frame, out: Output, iterable: Value, depth0: number, recurse: Recurse | null) => Flow
 
 function hasScopedBlock(node: ForNode): boolean {
   const scoped = (statement: Statement): boolean => statement.type === "block" && statement.scoped
   return node.body.some(scoped)
+}
+
+/** What filter and call blocks print is not turned into a text: the reference joins it with the rest as it is. */
+function onlyText(value: Value): string {
+  if (isText(value)) return plainText(value)
+  throw new TemplateError(`sequence item: expected str instance, ${typeName(value)} found`)
 }
 
 function held(frame: Frame, index: number): Value {

@@ -4,7 +4,9 @@ import { type Filter, filterEntry, pathReader } from "./filter"
 import { toJson } from "./json"
 import { capitalize } from "./letter-case"
 import { escaped, escapeHtml } from "./markup"
+import { readFloat } from "./number-text"
 import { formatPercent } from "./percent-format"
+import { prettyPrinted } from "./pretty-print"
 import { repr, text } from "./repr"
 import { fixedText } from "./rounding"
 import { type Run, TemplateError } from "./run"
@@ -123,6 +125,15 @@ function xmlAttributes(value: Value, [autospace]: readonly Value[], run: Run): s
   return truthy(autospace) && made !== "" ? ` ${made}` : made
 }
 
+/** Python's `float(value)`. */
+function floatOf(value: Value): number {
+  if (isNumber(value)) return toFloat(value)
+  const read = isText(value) ? readFloat(plainText(value)) : null
+  if (read !== null) return read
+  if (isText(value)) throw new TemplateError("could not convert string to float")
+  throw new TemplateError(`float() argument must be a string or a real number, not '${typeName(value)}'`)
+}
+
 const binaryUnits = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"]
 const decimalUnits = ["kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB"]
 
@@ -174,9 +185,7 @@ export const textFilters: readonly [string, Filter][] = [
   filterEntry("center", [["width", 80]], (value, args, run) => method("center", value, args, run)),
   filterEntry("e", [], (value, _args, run) => new Markup(escaped(value, run))),
   filterEntry("escape", [], (value, _args, run) => new Markup(escaped(value, run))),
-  filterEntry("filesizeformat", [["binary", false]], (value, [binary], run) =>
-    fileSize(isNumber(value) ? toFloat(value) : Number(text(value, run)), truthy(binary)),
-  ),
+  filterEntry("filesizeformat", [["binary", false]], (value, [binary]) => fileSize(floatOf(value), truthy(binary))),
   filterEntry("forceescape", [], (value, _args, run) => new Markup(escapeHtml(text(value, run)))),
   ["format", formatted],
   filterEntry(
@@ -197,7 +206,7 @@ export const textFilters: readonly [string, Filter][] = [
     join,
   ),
   filterEntry("lower", [], (value, _args, run) => method("lower", value, [], run)),
-  filterEntry("pprint", [], (value, _args, run) => repr(value, run)),
+  filterEntry("pprint", [], (value, _args, run) => prettyPrinted(value, run)),
   filterEntry("replace", [["old"], ["new"], ["count", null]], (value, [old, fresh, count], run) =>
     replaceText(text(value, run), text(old, run), text(fresh, run), count === null ? -1 : toIndex(count), run),
   ),
