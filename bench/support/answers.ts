@@ -99,3 +99,97 @@ function checkEnd(expected: Expected, text: string, stopped: boolean, tokens: nu
 function wrong(what: string, got: unknown): Error {
   return new Error(`wrong ${what}: ${String(got).slice(0, 400)}`)
 }
+
+/** What a reply says, whatever its form: its items in their order, and how many tokens it counted. */
+export interface Said {
+  readonly items: readonly (readonly [kind: "reasoning" | "text" | "call", text: string])[]
+  readonly tokens: number
+}
+
+/** Reads a whole reply from its bytes as text. A stream's deltas are joined, item by item. Throws on other events. */
+export function foldedItems(api: "chat" | "responses", stream: boolean, body: string): Said {
+  if (api === "chat") return stream ? chatStreamItems(body) : chatItems(JSON.parse(body))
+  return stream ? responsesStreamItems(body) : responseItems(JSON.parse(body))
+}
+
+interface ChatMessage {
+  readonly reasoning?: string | null
+  readonly content?: string | null
+  readonly tool_calls?: readonly { readonly function: { readonly arguments: string } }[]
+}
+
+function chatItems(answer: {
+  readonly choices: readonly { readonly message: ChatMessage }[]
+  readonly usage: { readonly completion_tokens: number }
+}): Said {
+  const said: Writable = { items: [], tokens: answer.usage.completion_tokens }
+  say(said, answer.choices[0]!.message)
+  return said
+}
+
+interface Writable {
+  readonly items: ["reasoning" | "text" | "call", string][]
+  tokens: number
+}
+
+function say(said: Writable, { reasoning, content, tool_calls }: ChatMessage): void {
+  if (reasoning) add(said, "reasoning", reasoning)
+  if (content) add(said, "text", content)
+  for (const call of tool_calls ?? []) add(said, "call", call.function.arguments)
+}
+
+/** Chat joins what is of one kind. */
+function add({ items }: Writable, kind: "reasoning" | "text" | "call", text: string): void {
+  const last = items.at(-1)
+  if (last?.[0] === kind) last[1] += text
+  else items.push([kind, text])
+}
+
+function chatStreamItems(body: string): Said {
+  const said: Writable = { items: [], tokens: -1 }
+  for (const frame of body.split("\n\n")) {
+    if (!frame.startsWith("data: {")) continue
+    const chunk: { choices: { delta: ChatMessage }[]; usage?: { completion_tokens: number } } = JSON.parse(
+      frame.slice(6),
+    )
+    if (chunk.choices[0] !== undefined) say(said, chunk.choices[0].delta)
+    said.tokens = chunk.usage?.completion_tokens ?? said.tokens
+  }
+  return said
+}
+
+interface ResponseItem {
+  readonly type: string
+  readonly content?: readonly { readonly text: string }[]
+  readonly arguments?: string
+}
+
+const itemKinds: { readonly [type: string]: "reasoning" | "text" | "call" } = {
+  reasoning: "reasoning",
+  message: "text",
+  function_call: "call",
+}
+
+function responseItems(response: {
+  readonly output: readonly ResponseItem[]
+  readonly usage: { readonly output_tokens: number }
+}): Said {
+  const items = response.output.map((item) => {
+    return [itemKinds[item.type]!, item.arguments ?? item.content![0]!.text] as const
+  })
+  return { items, tokens: response.usage.output_tokens }
+}
+
+function responsesStreamItems(body: string): Said {
+  const items: string[] = []
+  let final: Said = { items: [], tokens: -1 }
+  for (const [at, frame] of body.split("\n\n").slice(0, -1).entries()) {
+    const event = JSON.parse(frame.slice(frame.indexOf("\ndata: ") + 7))
+    if (event.sequence_number !== at) throw wrong("sequence number", frame)
+    if (event.delta !== undefined) items[event.output_index] = (items[event.output_index] ?? "") + event.delta
+    if (event.type === "response.completed") final = responseItems(event.response)
+  }
+  const same = items.every((text, at) => text === final.items[at]?.[1])
+  if (!same || items.length !== final.items.length) throw wrong("deltas", items.join("|"))
+  return final
+}

@@ -1,3 +1,4 @@
+import type { WriteDelta } from "../http/delta-frame"
 import type { ItemSink } from "../ir/item-event"
 import type { Exchange, StreamView } from "./endpoint"
 import type { Fold } from "./fold"
@@ -14,14 +15,16 @@ interface ChunkAsk {
 export abstract class ChunkStream<Ask extends ChunkAsk> implements StreamView {
   protected readonly exchange: Exchange<Ask>
   protected readonly write: (frame: string) => void
+  protected readonly writeDelta: WriteDelta
   /** Everything of a chunk up to its choices. */
   protected readonly head: string
   private readonly named: object
 
   /** `object`: what chunks call themselves. */
-  constructor(object: string, exchange: Exchange<Ask>, write: (frame: string) => void) {
+  constructor(object: string, exchange: Exchange<Ask>, write: (frame: string) => void, writeDelta?: WriteDelta) {
     this.exchange = exchange
     this.write = write
+    this.writeDelta = writeDelta ?? ((frame, text, number) => write(frame.with(text, number)))
     const { id, createdAt, model } = exchange
     this.named = { id, object, created: createdAt, model }
     this.head = `data: ${jsonLine(this.named).slice(0, -1)},"choices":[`

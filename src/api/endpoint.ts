@@ -5,6 +5,7 @@
  */
 import type { TSchema } from "@sinclair/typebox"
 import type { Config } from "../config"
+import type { WriteDelta } from "../http/delta-frame"
 import type { MediaKind, PromptInput } from "../ir/conversation"
 import type { LoraAdapter } from "../ir/generate-request"
 import type { ItemSink } from "../ir/item-event"
@@ -112,6 +113,7 @@ export interface Endpoint<Body, Ask> {
   readonly summary: string
   readonly check: BodyCheck<TSchema & { readonly static: Body }>
   lower(body: Body, context: LowerContext): Result<Lowered<Ask>, ApiError>
-  stream(exchange: Exchange<Ask>, write: (frame: string) => void): StreamView
+  /** Frames that differ in one text go to `writeDelta` where it is given: it is the fast road to a socket. */
+  stream(exchange: Exchange<Ask>, write: (frame: string) => void, writeDelta?: WriteDelta): StreamView
   present(exchange: Exchange<Ask>, folds: readonly Fold[]): object
 }

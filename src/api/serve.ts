@@ -223,7 +223,11 @@ class Call<Body, Ask> implements RunningRequest {
       },
     })
     const events: SseWriter = writer! // `start` was called before `sseResponse` returned
-    const view = this.endpoint.stream(exchange, (frame) => events.write(frame))
+    const view = this.endpoint.stream(
+      exchange,
+      (frames) => events.write(frames),
+      (frame, text, number) => events.writeDelta(frame, text, number),
+    )
     view.begin()
     const refused = this.start(
       lowered,

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test"
 import { connect, type Socket } from "node:net"
+import { DeltaFrame } from "../../src/http/delta-frame"
 import { type SseWriter, type StreamLoss, sseResponse } from "../../src/http/sse"
 
 /** What a request's path asks for, and what became of it. */
@@ -219,6 +220,26 @@ test("a client that begins to read late gets everything, in order, also behind t
     stream.writer.write(frame)
     written += frame
     if (i % 8 === 7) await new Promise((resolve) => setImmediate(resolve))
+  }
+  stream.writer.end()
+  expect(server.pendingRequests).toBeGreaterThan(0)
+  client.resume()
+  await until(() => client.ended || client.failed)
+  expect(stream.losses).toEqual([])
+  expect(chunks(client.text).join("") === written).toBe(true)
+}, 20_000)
+
+test("frames with a text are whole for a client that begins to read late, though their buffer goes on", async () => {
+  bufferedBytesMax = largeLimit
+  const { client, stream } = await opened()
+  client.pause()
+  // 16 MB in small writes: first the kernel takes them, then Bun holds them, then they wait here.
+  const frame = new DeltaFrame("data: ", ` ${"z".repeat(1_500)} `, "\n\n")
+  let written = ""
+  for (let i = 0; i < 10_000; i++) {
+    stream.writer.writeDelta(frame, `no. ${i}`, i)
+    written += frame.with(`no. ${i}`, i)
+    if (i % 4 === 3) await new Promise((resolve) => setImmediate(resolve))
   }
   stream.writer.end()
   expect(server.pendingRequests).toBeGreaterThan(0)

@@ -11,6 +11,6 @@ export const chatEndpoint: Endpoint<ChatBody, ChatAsk> = {
   summary: "Chat completion",
   check: new BodyCheck(chatSchema),
   lower: lowerChat,
-  stream: (exchange, write) => new ChatStream(exchange, write),
+  stream: (exchange, write, writeDelta) => new ChatStream(exchange, write, writeDelta),
   present: presentChat,
 }

@@ -1,3 +1,5 @@
+import { DeltaFrame, type WriteDelta } from "../../http/delta-frame"
+import { jsonString } from "../../http/json-string"
 import type { EngineError } from "../../ir/engine"
 import type { ChoiceUsage, ItemOpening, ItemSink, Outcome } from "../../ir/item-event"
 import { ChunkStream } from "../chunk-stream"
@@ -5,7 +7,7 @@ import type { Exchange } from "../endpoint"
 import { errorBody } from "../errors"
 import type { Fold } from "../fold"
 import { FoldView } from "../fold-view"
-import { errorFrame, jsonLine, jsonString } from "../frames"
+import { errorFrame, jsonLine } from "../frames"
 import { chatLogprob, tokenName } from "../logprobs"
 import { runningUsage, type UsageBody, usageBody } from "../usage"
 import { systemFingerprint } from "../version"
@@ -14,8 +16,8 @@ import { chatFinishReason } from "./present"
 
 /** Chat's stream: role chunk, deltas, a last chunk with the finish reason, usage, `[DONE]` (CHAT 4). */
 export class ChatStream extends ChunkStream<ChatAsk> {
-  constructor(exchange: Exchange<ChatAsk>, write: (frame: string) => void) {
-    super("chat.completion.chunk", exchange, write)
+  constructor(exchange: Exchange<ChatAsk>, write: (frame: string) => void, writeDelta?: WriteDelta) {
+    super("chat.completion.chunk", exchange, write, writeDelta)
   }
 
   begin(): void {
@@ -38,7 +40,7 @@ export class ChatStream extends ChunkStream<ChatAsk> {
   }
 
   choice(index: number, fold: Fold): ItemSink {
-    return new ChatChoice(this.exchange, index, fold, this.head, this.write)
+    return new ChatChoice(this.exchange, index, fold, this.head, this.write, this.writeDelta)
   }
 
   protected usage(folds: readonly Fold[]): UsageBody {
@@ -61,6 +63,9 @@ interface Gathered {
 class ChatChoice extends FoldView {
   private readonly exchange: Exchange<ChatAsk>
   private readonly write: (frame: string) => void
+  private readonly writeDelta: WriteDelta
+  /** Of the open item. */
+  private deltaFrame: DeltaFrame | null = null
   /** Up to the delta's value, and behind it. */
   private readonly deltaHead: string
   private readonly gathers: boolean
@@ -69,10 +74,18 @@ class ChatChoice extends FoldView {
   private callIndex = -1
   private shownTokens = 0
 
-  constructor(exchange: Exchange<ChatAsk>, index: number, fold: Fold, head: string, write: (frame: string) => void) {
+  constructor(
+    exchange: Exchange<ChatAsk>,
+    index: number,
+    fold: Fold,
+    head: string,
+    write: (frame: string) => void,
+    writeDelta: WriteDelta,
+  ) {
     super(fold)
     this.exchange = exchange
     this.write = write
+    this.writeDelta = writeDelta
     this.deltaHead = `${head}{"index":${index},"delta":`
     const { topLogprobs, returnTokenIds, continuousUsage } = exchange.ask
     this.gathers = topLogprobs !== null || returnTokenIds || continuousUsage
@@ -81,7 +94,11 @@ class ChatChoice extends FoldView {
   override open(item: ItemOpening): void {
     super.open(item)
     this.kind = item.kind
-    if (item.kind !== "call") return
+    if (item.kind === "call") this.openCall(item)
+    if (!this.gathers) this.deltaFrame = new DeltaFrame(`${this.deltaHead}${this.deltaKey()}`, this.deltaEnd())
+  }
+
+  private openCall(item: ItemOpening): void {
     this.callIndex += 1
     const opening = { name: item.name, arguments: "" }
     this.call(jsonLine({ index: this.callIndex, id: item.callId, type: "function", function: opening }))
@@ -90,14 +107,19 @@ class ChatChoice extends FoldView {
   /** Hot (bench/fold.ts). */
   override delta(text: string): void {
     super.delta(text)
-    if (this.kind === "call") {
-      this.call(`{"index":${this.callIndex},"function":{"arguments":${jsonString(text)}}}`)
-    } else if (this.gathers) {
-      this.gather(this.kind, text)
-    } else {
-      const key = this.kind === "reasoning" ? '{"reasoning":' : '{"content":'
-      this.write(`${this.deltaHead}${key}${jsonString(text)}}${plainTail}`)
-    }
+    if (this.deltaFrame !== null) this.writeDelta(this.deltaFrame, text, -1)
+    else if (this.kind !== "call") this.gather(this.kind, text)
+    else this.call(`{"index":${this.callIndex},"function":{"arguments":${jsonString(text)}}}`)
+  }
+
+  /** What stands before the text of the open item, within the delta. */
+  private deltaKey(): string {
+    if (this.kind === "call") return `{"tool_calls":[{"index":${this.callIndex},"function":{"arguments":`
+    return this.kind === "reasoning" ? '{"reasoning":' : '{"content":'
+  }
+
+  private deltaEnd(): string {
+    return `${this.kind === "call" ? "}}]}" : "}"}${plainTail}`
   }
 
   override flush(): void {

@@ -11,6 +11,6 @@ export const completionEndpoint: Endpoint<CompletionBody, CompletionAsk> = {
   summary: "Text completion",
   check: new BodyCheck(completionSchema),
   lower: lowerCompletion,
-  stream: (exchange, write) => new CompletionStream(exchange, write),
+  stream: (exchange, write, writeDelta) => new CompletionStream(exchange, write, writeDelta),
   present: presentCompletion,
 }

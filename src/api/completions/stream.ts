@@ -1,3 +1,4 @@
+import { DeltaFrame, type WriteDelta } from "../../http/delta-frame"
 import type { EngineError } from "../../ir/engine"
 import type { ChoiceUsage, ItemSink, Outcome } from "../../ir/item-event"
 import { ChunkStream } from "../chunk-stream"
@@ -5,7 +6,7 @@ import type { Exchange } from "../endpoint"
 import { errorBody } from "../errors"
 import type { Fold } from "../fold"
 import { FoldView } from "../fold-view"
-import { errorFrame, jsonLine, jsonString } from "../frames"
+import { errorFrame, jsonLine } from "../frames"
 import { CompletionLogprobs } from "../logprobs"
 import { runningUsage, type UsageBody } from "../usage"
 import { systemFingerprint } from "../version"
@@ -14,14 +15,14 @@ import { addPromptLogprobs, addTokenLogprobs, completionUsage, promptText } from
 
 /** Completions' stream: text chunks, usage, `[DONE]`; choices interleave by `index` (CHAT 7). */
 export class CompletionStream extends ChunkStream<CompletionAsk> {
-  constructor(exchange: Exchange<CompletionAsk>, write: (frame: string) => void) {
-    super("text_completion", exchange, write)
+  constructor(exchange: Exchange<CompletionAsk>, write: (frame: string) => void, writeDelta?: WriteDelta) {
+    super("text_completion", exchange, write, writeDelta)
   }
 
   begin(): void {}
 
   choice(index: number, fold: Fold): ItemSink {
-    return new CompletionChoice(this.exchange, index, fold, this.head, this.write)
+    return new CompletionChoice(this.exchange, index, fold, this.head, this.write, this.writeDelta)
   }
 
   protected usage(folds: readonly Fold[]): UsageBody {
@@ -34,7 +35,9 @@ class CompletionChoice extends FoldView {
   private readonly exchange: Exchange<CompletionAsk>
   private readonly index: number
   private readonly write: (frame: string) => void
+  private readonly writeDelta: WriteDelta
   private readonly textHead: string
+  private readonly textFrame: DeltaFrame
   private readonly gathers: boolean
   private gathered = ""
   private isFirst = true
@@ -47,12 +50,15 @@ class CompletionChoice extends FoldView {
     fold: Fold,
     head: string,
     write: (frame: string) => void,
+    writeDelta: WriteDelta,
   ) {
     super(fold)
     this.exchange = exchange
     this.index = index
     this.write = write
+    this.writeDelta = writeDelta
     this.textHead = `${head}{"index":${index},"text":`
+    this.textFrame = new DeltaFrame(this.textHead, plainTail)
     const { logprobs, returnTokenIds, continuousUsage } = exchange.ask
     this.gathers = logprobs !== null || returnTokenIds || continuousUsage
   }
@@ -62,7 +68,7 @@ class CompletionChoice extends FoldView {
     super.delta(text)
     if (this.exchange.ask.promptOnly) return
     if (this.gathers || this.isFirst) this.gathered += text
-    else this.write(`${this.textHead}${jsonString(text)}${plainTail}`)
+    else this.writeDelta(this.textFrame, text, -1)
   }
 
   override flush(): void {

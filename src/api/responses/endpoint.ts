@@ -11,6 +11,6 @@ export const responseEndpoint: Endpoint<ResponseBody, ResponseAsk> = {
   summary: "Response",
   check: new BodyCheck(responseSchema),
   lower: lowerResponse,
-  stream: (exchange, write) => new ResponseStream(exchange, write),
+  stream: (exchange, write, writeDelta) => new ResponseStream(exchange, write, writeDelta),
   present: (exchange, folds) => presentResponse(exchange, folds[0]!),
 }

@@ -1,3 +1,4 @@
+import { DeltaFrame } from "../../http/delta-frame"
 import type { ItemOpening } from "../../ir/item-event"
 import type { Fold, FoldedItem } from "../fold"
 import { jsonLine } from "../frames"
@@ -9,8 +10,8 @@ import { callName } from "./tools"
 /** Where events go: the stream numbers them. */
 export interface EventWriter {
   event(type: string, fields: object): void
-  /** Hot (bench/fold.ts): `head` and `tail` were made when the item opened; the number comes behind `tail`. */
-  deltaEvent(head: string, text: string, tail: string): void
+  /** Hot (bench/fold.ts): the frame was made when the item opened. */
+  deltaEvent(frame: DeltaFrame, text: string): void
 }
 
 const deltaTypes = {
@@ -20,9 +21,10 @@ const deltaTypes = {
   custom: "response.custom_tool_call_input.delta",
 } as const
 
-/** Behind a delta, up to the sequence number. */
+/** Behind a delta, up to the sequence number; and what stands behind that. */
 const plainTail = ',"sequence_number":'
 const textTail = ',"logprobs":[],"sequence_number":'
+const deltaEnd = "}\n\n"
 
 /** Writes what happens to items as events (RESPONSES 10). Knows one open item. */
 export class ItemEvents {
@@ -30,7 +32,7 @@ export class ItemEvents {
   private readonly ask: ResponseAsk
   private readonly fold: Fold
   private deltaHead = ""
-  private deltaTail = ""
+  private frame = new DeltaFrame("", "")
   /** Of the open item, when it is a call of a custom tool. */
   private custom: CustomInput | null = null
 
@@ -56,22 +58,23 @@ export class ItemEvents {
     const type = deltaTypes[isCustom ? "custom" : item.kind]
     const place = item.kind === "call" ? at : { ...at, content_index: 0 }
     this.deltaHead = `event: ${type}\ndata: ${jsonLine({ type, ...place }).slice(0, -1)},"delta":`
-    this.deltaTail = item.kind === "text" ? textTail : plainTail
+    this.frame = new DeltaFrame(this.deltaHead, item.kind === "text" ? textTail : plainTail, deltaEnd)
   }
 
   /** Hot (bench/fold.ts): more of the open item's text. */
   delta(text: string): void {
     if (this.custom === null) {
-      this.writer.deltaEvent(this.deltaHead, text, this.deltaTail)
+      this.writer.deltaEvent(this.frame, text)
       return
     }
     const input = this.custom.push(text)
-    if (input !== "") this.writer.deltaEvent(this.deltaHead, input, this.deltaTail)
+    if (input !== "") this.writer.deltaEvent(this.frame, input)
   }
 
   /** More of the open message, with the logprobs of its tokens. */
   textDelta(text: string, logprobs: readonly object[]): void {
-    this.writer.deltaEvent(this.deltaHead, text, `,"logprobs":${jsonLine(logprobs)}${plainTail}`)
+    const tail = `,"logprobs":${jsonLine(logprobs)}${plainTail}`
+    this.writer.deltaEvent(new DeltaFrame(this.deltaHead, tail, deltaEnd), text)
   }
 
   /** The open item ended; `logprobs` null = it shows none. A cut item waits for the fold's outcome. */
@@ -84,7 +87,7 @@ export class ItemEvents {
     const presented = presentItem(item, this.fold, names, logprobs)
     if (this.custom !== null) {
       const rest = this.custom.finish()
-      if (rest !== "") writer.deltaEvent(this.deltaHead, rest, this.deltaTail)
+      if (rest !== "") writer.deltaEvent(this.frame, rest)
       writer.event("response.custom_tool_call_input.done", { ...at, input: Reflect.get(presented, "input") })
     } else if (item.kind === "call") {
       const { name } = callName(names, item.name)

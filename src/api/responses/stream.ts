@@ -1,9 +1,10 @@
+import type { DeltaFrame, WriteDelta } from "../../http/delta-frame"
 import type { EngineError } from "../../ir/engine"
 import type { ChoiceUsage, ItemOpening, ItemSink, Outcome } from "../../ir/item-event"
 import type { Exchange, StreamView } from "../endpoint"
 import type { Fold, FoldedItem } from "../fold"
 import { FoldView } from "../fold-view"
-import { jsonLine, jsonString } from "../frames"
+import { jsonLine } from "../frames"
 import { type EventWriter, ItemEvents } from "./item-events"
 import type { ResponseAsk } from "./lower"
 import { presentLogprobs, presentResponse } from "./present"
@@ -13,11 +14,13 @@ import { TextLogprobs } from "./text-logprobs"
 export class ResponseStream implements StreamView, EventWriter {
   private readonly exchange: Exchange<ResponseAsk>
   private readonly write: (frame: string) => void
+  private readonly writeDelta: WriteDelta
   private sequenceNumber = 0
 
-  constructor(exchange: Exchange<ResponseAsk>, write: (frame: string) => void) {
+  constructor(exchange: Exchange<ResponseAsk>, write: (frame: string) => void, writeDelta?: WriteDelta) {
     this.exchange = exchange
     this.write = write
+    this.writeDelta = writeDelta ?? ((frame, text, number) => write(frame.with(text, number)))
   }
 
   begin(): void {
@@ -43,8 +46,8 @@ export class ResponseStream implements StreamView, EventWriter {
   }
 
   /** Hot (bench/fold.ts). */
-  deltaEvent(head: string, text: string, tail: string): void {
-    this.write(`${head}${jsonString(text)}${tail}${this.take()}}\n\n`)
+  deltaEvent(frame: DeltaFrame, text: string): void {
+    this.writeDelta(frame, text, this.take())
   }
 
   /** The last event, with the whole response. */
