@@ -91,10 +91,10 @@ export class Fold implements ItemSink {
     return this.last!
   }
 
-  /** All text of one kind, in order. */
+  /** All text of one kind, in order, as one. */
   text(kind: "reasoning" | "text"): string {
     let text = ""
-    for (const item of this.items) if (item.kind === kind) text += item.text
+    for (const item of this.items) if (item.kind === kind) text += (item.joiner ?? "") + item.text
     return text
   }
 }

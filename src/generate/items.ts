@@ -16,6 +16,9 @@ export interface ItemOptions {
   readonly parallelToolCalls: boolean
 }
 
+/** Between messages that an API shows as one text. Source: PARSERS 4.12. */
+const messageJoiner = "\n"
+
 /** `muted` = a call or reasoning that the request does not want: it is swallowed and takes no index. */
 type Open = ItemKind | "nothing" | "muted"
 
@@ -35,6 +38,10 @@ export class Items implements ParserSink {
   /** White space since the call, kept in case that text follows. */
   private gap = ""
   private nextIndex = 0
+  /** Whether the model began a message since the last item opened, and what it has shown before. */
+  private breaks = false
+  private hasReasoning = false
+  private hasText = false
   private seenCalls = 0
   private readonly sink: ItemSink
   private readonly options: ItemOptions
@@ -53,7 +60,8 @@ export class Items implements ParserSink {
       return
     }
     this.leaveCall()
-    if (this.open !== "reasoning") this.begin("reasoning", "", "")
+    if (this.open !== "reasoning" || this.breaks) this.begin("reasoning", "", "")
+    this.hasReasoning = true
     this.sink.delta(text)
   }
 
@@ -64,7 +72,8 @@ export class Items implements ParserSink {
   }
 
   private showText(text: string): void {
-    if (this.open !== "text") this.begin("text", "", "")
+    if (this.open !== "text" || this.breaks) this.begin("text", "", "")
+    this.hasText = true
     this.sink.delta(text)
   }
 
@@ -104,6 +113,11 @@ export class Items implements ParserSink {
     this.callEnded = true
   }
 
+  /** Each message of the model is an item of its own; one without text is none. */
+  messageBreak(): void {
+    this.breaks = true
+  }
+
   /** The sequence ended; `cut` when the reply limit ended it. A call that the model did not end is cut in any case. */
   end(cut: boolean): void {
     this.closeOpen(cut || (this.open === "call" && !this.callEnded))
@@ -113,7 +127,10 @@ export class Items implements ParserSink {
   private begin(kind: ItemKind, callId: string, name: string): void {
     this.closeOpen(false)
     this.open = kind
-    this.sink.open({ kind, index: this.nextIndex, id: this.ids.item(), callId, name })
+    const opening = { kind, index: this.nextIndex, id: this.ids.item(), callId, name }
+    const continues = (kind === "reasoning" && this.hasReasoning) || (kind === "text" && this.hasText)
+    this.sink.open(this.breaks && continues ? { ...opening, joiner: messageJoiner } : opening)
+    this.breaks = false
     this.nextIndex += 1
   }
 

@@ -7,7 +7,10 @@ import type { EngineError, FinishReason, LogprobRows } from "./engine"
 /** What an item is. */
 export type ItemKind = "reasoning" | "text" | "call"
 
-/** An item as it opens. `callId` and `name` are empty strings unless it is a call. */
+/**
+ * An item as it opens. `callId` and `name` are empty strings unless it is a call. `joiner` stands between its text and
+ * that of the items of its kind before it, where an API shows them as one text; absent = nothing does.
+ */
 export interface ItemOpening {
   readonly kind: ItemKind
   /** 0, 1, 2 … within the choice. */
@@ -16,6 +19,7 @@ export interface ItemOpening {
   readonly id: string
   readonly callId: string
   readonly name: string
+  readonly joiner?: string
 }
 
 /** How a choice ended, with its token counts. */

@@ -59,6 +59,11 @@ export class Emission {
     this.sink.callEnd()
   }
 
+  messageBreak(): void {
+    this.flush()
+    this.sink.messageBreak?.()
+  }
+
   /** Hot (bench/fold.ts): the push ends; gathered text goes to the sink. */
   flush(): void {
     const { pending } = this

@@ -35,8 +35,7 @@ type State = (typeof State)[keyof typeof State]
  * <|constrain|>json<|message|>{"x": 1}<|call|>` gives the reasoning `Look it up.` and the call f with `{"x": 1}`.
  *
  * Channel analysis is reasoning, and so is whatever goes to a built-in tool; a recipient is a function; all else is
- * text, also where the channel is unknown or missing. Two messages of one kind have a line break between them. What the
- * model writes in the name of others (users, tools) is not its reply and is swallowed. Any special token inside a
+ * text, also where the channel is unknown or missing. What the model writes in the name of others (users, tools) is not its reply and is swallowed. Any special token inside a
  * message, other than the three that end one, is a part of its text, as in the reference. Where that would refuse (text
  * between messages, headers that are none, a second end) the text is shown and markers are dropped. Source: PARSERS
  * 4.12, vLLM 0.33.0, openai-harmony 0.0.8.
@@ -55,10 +54,6 @@ export class HarmonyParser implements OutputParser {
   private header = ""
   private role: string | null = "assistant"
   private isMarked = false
-  /** Whether there was reasoning, or text, before: then more of it begins on a new line. */
-  private hasReasoned = false
-  private hasSpoken = false
-  private breakDue = false
   /** Tokens of reasoning whose text is still to come: half a character. */
   private waitingTokens = 0
 
@@ -90,7 +85,7 @@ export class HarmonyParser implements OutputParser {
   /** A message that lacks its end stays as far as it came; of a header that is cut, only what is none comes out. */
   finish(sink: ParserSink): void {
     this.emission.begin(sink)
-    if (this.state === State.header && !this.isMarked) this.show(wordsBesideHeader(this.header, this.role))
+    if (this.state === State.header && !this.isMarked) this.speak(wordsBesideHeader(this.header, this.role))
     // The arguments were whole: only the end token is missing.
     if (this.state === State.call && this.scanner.done) this.emission.callEnd()
     this.state = State.hidden
@@ -234,7 +229,7 @@ export class HarmonyParser implements OutputParser {
     }
     const isReasoning = name === "" && (header.channel === "analysis" || isBuiltIn(header.recipient ?? ""))
     this.state = isReasoning ? State.reasoning : State.text
-    this.breakDue = isReasoning ? this.hasReasoned : this.hasSpoken
+    this.emission.messageBreak()
   }
 
   /** One of the three end tokens. */
@@ -247,7 +242,7 @@ export class HarmonyParser implements OutputParser {
   /** A message that ends before its content begins: a call without arguments, or words that are its text. */
   private endHeader(): void {
     if (!this.isMarked) {
-      this.show(wordsBesideHeader(this.header, this.role))
+      this.speak(wordsBesideHeader(this.header, this.role))
       return
     }
     const header = parseHeader(this.header, this.role)
@@ -263,12 +258,7 @@ export class HarmonyParser implements OutputParser {
 
   private leave(): void {
     this.state = State.between
-    this.breakDue = this.hasSpoken
-  }
-
-  private show(text: string): void {
-    this.breakDue = this.hasSpoken
-    this.speak(text)
+    this.emission.messageBreak()
   }
 
   /** Hot (bench/fold.ts). */
@@ -277,17 +267,12 @@ export class HarmonyParser implements OutputParser {
     if (text === "") return
     this.reasoningTokens += this.waitingTokens
     this.waitingTokens = 0
-    this.hasReasoned = true
-    this.emission.reasoning(this.breakDue ? `\n${text}` : text)
-    this.breakDue = false
+    this.emission.reasoning(text)
   }
 
   /** Hot (bench/fold.ts). */
   private speak(text: string): void {
-    if (text === "") return
-    this.hasSpoken = true
-    this.emission.text(this.breakDue ? `\n${text}` : text)
-    this.breakDue = false
+    if (text !== "") this.emission.text(text)
   }
 }
 

@@ -21,6 +21,11 @@ export interface ParserSink {
   callArguments(text: string): void
   /** The open call is complete. */
   callEnd(): void
+  /**
+   * Another message of the model begins, in formats that have such: text or reasoning that follows does not go on with
+   * what came before.
+   */
+  messageBreak?(): void
 }
 
 /** The state machine of one sequence. */

@@ -195,6 +195,38 @@ describe("chat", () => {
   })
 })
 
+const twice =
+  "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>commentary<|message|>b<|end|><|start|>assistant" +
+  "<|channel|>analysis<|message|>c<|end|><|start|>assistant<|channel|>final<|message|>d<|return|>"
+
+describe("messages of one kind", () => {
+  test("are lines of one text in chat", async () => {
+    const body = { messages: [{ role: "user", content: "Hi" }], vllm_xargs: { sim_text: twice } }
+    const { message } = (await server.post("/v1/chat/completions", body)).json.choices[0]
+    expect([message.reasoning, message.content]).toEqual(["a\nc", "b\nd"])
+    const deltas = (await server.events("/v1/chat/completions", body)).map(
+      ({ data }) => /"delta":(\{.*?\})/.exec(data)?.[1],
+    )
+    expect(deltas.filter((delta) => delta !== undefined && delta !== "{}").slice(1)).toEqual([
+      ...['{"reasoning":"a"}', '{"content":"b"}', '{"reasoning":"\\n"}', '{"reasoning":"c"}', '{"content":"\\n"}'],
+      '{"content":"d"}',
+    ])
+  })
+
+  test("are items of their own in responses", async () => {
+    const body = { input: "Hi", vllm_xargs: { sim_text: twice } }
+    const { output } = (await server.post("/v1/responses", body)).json
+    expect(
+      output.map((item: { type: string; content: { text: string }[] }) => [item.type, item.content[0]!.text]),
+    ).toEqual([
+      ["reasoning", "a"],
+      ["message", "b"],
+      ["reasoning", "c"],
+      ["message", "d"],
+    ])
+  })
+})
+
 describe("responses", () => {
   test("give reasoning, text and calls as items", async () => {
     const items = async (text: string) => {

@@ -40,7 +40,6 @@ export function partsOf(
 /** What a chat reply shows of the reference's messages. */
 export function meaningOf(messages: readonly ParsedMessage[]): ParsedPart[] {
   const parts: ParsedPart[] = []
-  const seen = { reasoning: false, text: false }
   for (const { role, channel, recipient, text } of messages) {
     if (role !== "assistant") continue
     const isBuiltIn = /^(?:python|browser|container)(?:\.|$)/.test(recipient ?? "")
@@ -51,12 +50,7 @@ export function meaningOf(messages: readonly ParsedMessage[]): ParsedPart[] {
       continue
     }
     if (text === "") continue
-    const kind = isBuiltIn || channel === "analysis" ? "reasoning" : "text"
-    const shown = seen[kind] ? `\n${text}` : text
-    seen[kind] = true
-    const last = parts.at(-1)
-    if (last?.kind === kind) parts[parts.length - 1] = { kind, text: last.text + shown }
-    else parts.push({ kind, text: shown })
+    parts.push({ kind: isBuiltIn || channel === "analysis" ? "reasoning" : "text", text })
   }
   return parts
 }

@@ -119,16 +119,16 @@ describe("calls", () => {
 })
 
 describe("messages", () => {
-  test("of one kind have a line break between them", () => {
+  test("stay apart, those of one kind as well", () => {
     expect(
       partsOf(
         "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>analysis<|message|>b<|end|>" +
           "<|start|>assistant<|channel|>final<|message|>c<|end|><|start|>assistant<|channel|>final<|message|>d<|return|>",
       ),
-    ).toEqual([reasoning("a\nb"), text("c\nd")])
+    ).toEqual([reasoning("a"), reasoning("b"), text("c"), text("d")])
   })
 
-  test("without content leave no line break", () => {
+  test("without content are none", () => {
     expect(
       partsOf(
         "<|channel|>final<|message|><|end|><|start|>assistant<|channel|>final<|message|>c<|end|>" +
@@ -145,7 +145,7 @@ describe("messages", () => {
 
   test("in the name of others are swallowed", () => {
     const own = "<|channel|>final<|message|>a<|end|>"
-    expect(partsOf(`${own}<|start|>user<|message|>b<|end|><|start|>assistant${own}`)).toEqual([text("a\na")])
+    expect(partsOf(`${own}<|start|>user<|message|>b<|end|><|start|>assistant${own}`)).toEqual([text("a"), text("a")])
     expect(partsOf(`${own}<|start|>functions.f to=assistant<|channel|>commentary<|message|>b<|end|>`)).toEqual([
       text("a"),
     ])
@@ -162,7 +162,9 @@ describe("what the reference refuses", () => {
   test("text where a message should start is shown", () => {
     expect(partsOf("<|channel|>analysis<|message|>a<|end|>Hello<|return|>")).toEqual([reasoning("a"), text("Hello")])
     expect(partsOf("<|channel|>final<|message|>a<|end|>Hello<|start|>assistant<|channel|>final<|message|>b")).toEqual([
-      text("a\nHello\nb"),
+      text("a"),
+      text("Hello"),
+      text("b"),
     ])
   })
 

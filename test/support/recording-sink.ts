@@ -50,7 +50,7 @@ export class RecordingSink implements ItemSink {
   }
 }
 
-/** A part of what a model wrote, folded: neighbours of one kind are joined. */
+/** A part of what a model wrote, folded: neighbours of one kind are joined, unless they are messages of their own. */
 export type ParsedPart =
   | { readonly kind: "reasoning" | "text"; readonly text: string }
   | {
@@ -61,11 +61,16 @@ export type ParsedPart =
       readonly ended: boolean
     }
 
-/** Folds a parser's calls and checks the sink's own rules: no empty text, no arguments outside a call. */
+/**
+ * Folds a parser's calls and checks the sink's own rules: no empty text, no arguments outside a call. Messages are parts
+ * of their own.
+ */
 export class ParsedFold implements ParserSink {
   readonly parts: ParsedPart[] = []
   /** Calls to the sink so far. */
   calls = 0
+  /** Whether a message began since the last text. */
+  private breaks = false
 
   reasoning(text: string): void {
     this.add("reasoning", text)
@@ -73,6 +78,11 @@ export class ParsedFold implements ParserSink {
 
   text(text: string): void {
     this.add("text", text)
+  }
+
+  messageBreak(): void {
+    this.calls += 1
+    this.breaks = true
   }
 
   callStart(name: string, id: string): void {
@@ -102,7 +112,9 @@ export class ParsedFold implements ParserSink {
     this.calls += 1
     if (text === "") throw new Error(`empty ${kind} was given out`)
     const last = this.parts.at(-1)
-    if (last?.kind === kind) {
+    const { breaks } = this
+    this.breaks = false
+    if (last?.kind === kind && !breaks) {
       this.parts.pop()
       this.parts.push({ kind, text: last.text + text })
     } else this.parts.push({ kind, text })

@@ -96,6 +96,7 @@ class ChatChoice extends FoldView {
     this.kind = item.kind
     if (item.kind === "call") this.openCall(item)
     if (!this.gathers) this.deltaFrame = new DeltaFrame(`${this.deltaHead}${this.deltaKey()}`, this.deltaEnd())
+    if (item.joiner !== undefined) this.show(item.joiner)
   }
 
   private openCall(item: ItemOpening): void {
@@ -107,6 +108,11 @@ class ChatChoice extends FoldView {
   /** Hot (bench/fold.ts). */
   override delta(text: string): void {
     super.delta(text)
+    this.show(text)
+  }
+
+  /** Hot (bench/fold.ts): more of the open item's text, as far as the client is concerned. */
+  private show(text: string): void {
     if (this.deltaFrame !== null) this.writeDelta(this.deltaFrame, text, -1)
     else if (this.kind !== "call") this.gather(this.kind, text)
     else this.call(`{"index":${this.callIndex},"function":{"arguments":${jsonString(text)}}}`)
