@@ -21,11 +21,7 @@ export function bannerLines(config: Config, profile: ModelProfile, server: Liste
   return [
     `serving ${names.join(", ")} (${from}), window ${profile.contextTokensMax} tokens`,
     `parsers: ${server.reasoningParser} for reasoning, ${server.toolCallParser} for tool calls`,
-    ...(config.role === "render"
-      ? [rendererLine]
-      : config.engine === "simulator"
-        ? [simulatorLine]
-        : engineLines(config, profile, server.engineAddress)),
+    ...engineLines(config, profile, server.engineAddress),
     ...(config.enableScaleOut ? [] : [scaleOutLine]),
     `try: ${curlLine(config, profile, names[0]!, url)}`,
     `listening on ${url}`,
@@ -39,8 +35,21 @@ const scaleOutLine = "scale-out routes are off: --enable-scale-out turns them on
 
 const simulatorLine = "engine simulator: answers are simulated, no model computes them"
 
-/** Which engines come by themselves, and how the others are started. */
+/** Who computes. */
 function engineLines(config: Config, profile: ModelProfile, address: string | null): string[] {
+  if (config.role === "render") return [rendererLine]
+  switch (config.engine) {
+    case "simulator":
+      return [simulatorLine]
+    case "http":
+      return [`engine http: token ids go to ${config.http.urls.join(", ")}`]
+    case "vllm":
+      return vllmLines(config, profile, address)
+  }
+}
+
+/** Which engines come by themselves, and how the others are started. */
+function vllmLines(config: Config, profile: ModelProfile, address: string | null): string[] {
   const { vllm } = config
   const here = vllm.command?.engines ?? 0
   const elsewhere = vllm.dataParallelSize - here

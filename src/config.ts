@@ -90,8 +90,10 @@ export interface Config {
   readonly shutdownTimeoutSeconds: number
   readonly skipModelNameValidation: boolean
   readonly limits: Limits
-  readonly engine: "simulator" | "vllm"
+  readonly engine: "simulator" | "vllm" | "http"
   readonly simulator: SimulatorConfig
+  /** Counts only where `engine` is `http`. */
+  readonly http: HttpEngineConfig
   /** Counts only where `engine` is `vllm`. */
   readonly vllm: VllmConfig
 }
@@ -132,6 +134,16 @@ export interface SimulatorConfig {
   readonly allowScripts: boolean
   /** How long a `fatal` failure keeps the engine down. */
   readonly restartMs: number
+}
+
+/** Remote services that take token ids and give token ids (RENDER 6). */
+export interface HttpEngineConfig {
+  /** `http://HOST:PORT`, without a slash at the end; at least one. */
+  readonly urls: readonly string[]
+  /** Sent to them as a bearer token. */
+  readonly apiKey: string | null
+  /** Time between two looks at their health. */
+  readonly healthIntervalMs: number
 }
 
 /** Back ends of vLLM that hold a reply to a grammar. Source: vLLM 0.33.0, StructuredOutputsConfig. */
@@ -261,6 +273,7 @@ export const defaultConfig: Config = {
   },
   engine: "simulator",
   simulator: { stepMs: 10, prefillMs: 5, sequencesMax: 256, seed: 0, allowScripts: true, restartMs: 5_000 },
+  http: { urls: [], apiKey: null, healthIntervalMs: 2_000 },
   vllm: {
     dataParallelSize: 1,
     address: "127.0.0.1",

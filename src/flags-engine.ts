@@ -16,6 +16,9 @@ const linkFlags: ReadonlyMap<string, Flag> = new Map(
     .flatMap((flag) => [[`--${flag.name}`, flag] as const, [`-${flag.short}`, flag] as const]),
 )
 
+/** Flags that only engines behind HTTP have. */
+const httpFlags: ReadonlySet<string> = new Set(["engine-url", "engine-api-key", "engine-health-interval-ms"])
+
 /**
  * Chooses the engine and, where engines are started here, writes their command into the draft. `trailing` are the
  * words after `--`. Gives warnings, or what is wrong as one line.
@@ -30,12 +33,23 @@ export function planEngine(
   const passed = written.filter((each) => each.flag.forEngine === "alone").map((each) => each.shown)
   if (trailing.length > 0) passed.push("what stands after --")
   const ours = written.filter(
-    ({ flag }) => flag.group === "engine" && flag.forEngine !== "alone" && flag.name !== "engine",
+    ({ flag }) =>
+      flag.group === "engine" && flag.forEngine !== "alone" && flag.name !== "engine" && !httpFlags.has(flag.name),
   )
   const steering = [...ours.map((each) => each.shown), ...passed]
 
+  const remote = written.filter(({ flag }) => httpFlags.has(flag.name))
+  if (draft.engineChoice === "http" || (draft.engineChoice === "auto" && draft.http.urls.length > 0)) {
+    if (draft.http.urls.length === 0) return err("--engine http needs --engine-url")
+    draft.engine = "http"
+    const idle = ours.filter(({ flag }) => flag.name !== "lora-modules")
+    const words = [...idle.map((each) => each.shown), ...passed]
+    return ok(words.length === 0 ? [] : [`without effect on --engine http: ${words.join(", ")}`])
+  }
+  if (draft.engineChoice === "vllm" && draft.http.urls.length > 0) return err("--engine-url is for --engine http")
   if (draft.engineChoice === "simulator") {
-    return ok(steering.length === 0 ? [] : [`without effect on the simulator: ${steering.join(", ")}`])
+    const idle = [...remote.map((each) => each.shown), ...steering]
+    return ok(idle.length === 0 ? [] : [`without effect on the simulator: ${idle.join(", ")}`])
   }
   if (draft.model === null) {
     if (draft.engineChoice === "vllm") return err("--engine vllm needs a model")

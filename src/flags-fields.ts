@@ -9,10 +9,11 @@ import { err, ok, type Result } from "./result"
 type Writable<Value> = { -readonly [Key in keyof Value]: Value[Key] }
 
 /** A `Config` being filled, with what must be looked at again once all flags are known. */
-export interface Draft extends Omit<Writable<Config>, "cors" | "limits" | "simulator" | "vllm"> {
+export interface Draft extends Omit<Writable<Config>, "cors" | "limits" | "simulator" | "http" | "vllm"> {
   cors: Writable<Config["cors"]>
   limits: Writable<Config["limits"]>
   simulator: Writable<Config["simulator"]>
+  http: Writable<Config["http"]>
   vllm: Omit<Writable<Config["vllm"]>, "restart"> & { restart: Writable<Config["vllm"]["restart"]> }
   engineChoice: "auto" | Config["engine"]
   /** `--engine-command` as words; null = not given. */
@@ -35,6 +36,7 @@ export function emptyDraft(): Draft {
     cors: { ...defaultConfig.cors },
     limits: { ...defaultConfig.limits },
     simulator: { ...defaultConfig.simulator },
+    http: { ...defaultConfig.http },
     vllm: { ...defaultConfig.vllm, restart: { ...defaultConfig.vllm.restart } },
     engineChoice: "auto",
     engineCommandWords: null,
@@ -213,6 +215,19 @@ export function link<Key extends keyof Draft["vllm"], Value extends Draft["vllm"
 ): Flag {
   return build("engine", name, kind, help, defaultConfig.vllm[key], words, (draft, value) => {
     draft.vllm[key] = value
+  })
+}
+
+/** A flag of the link to engines behind HTTP. */
+export function remote<Key extends keyof Draft["http"], Value extends Draft["http"][Key]>(
+  name: string,
+  kind: ValueKind<Value>,
+  key: Key,
+  help: string,
+  words: Words = {},
+): Flag {
+  return build("engine", name, kind, help, defaultConfig.http[key], words, (draft, value) => {
+    draft.http[key] = value
   })
 }
 

@@ -3,7 +3,7 @@
  * Flags that only an engine knows stand in `flags-vllm.ts`: they are handed on to an engine that we start.
  */
 import { type LoraModule, structuredOutputsBackends } from "./config"
-import { build, type Flag, link, one } from "./flags-fields"
+import { build, type Flag, link, one, remote } from "./flags-fields"
 import {
   addressValue,
   choiceValue,
@@ -12,6 +12,7 @@ import {
   integerValue,
   loraModulesValue,
   structuredOutputsValue,
+  textValue,
   type ValueKind,
 } from "./flags-values"
 import { err, ok } from "./result"
@@ -19,11 +20,12 @@ import { err, ok } from "./result"
 /** Engine ids are 16-bit ranks (ENGINE_PROTOCOL §1). */
 const dataParallelSizeMax = 65_535
 
-const engineValue: ValueKind<"auto" | "simulator" | "vllm"> = {
-  sample: "auto|simulator|vllm",
+const urlsValue: ValueKind<readonly string[]> = {
+  sample: "URL,URL",
   read: (text) => {
-    if (text === "auto" || text === "simulator" || text === "vllm") return ok(text)
-    return err(`one of auto, simulator, vllm${text === "http" ? "; http is not supported yet" : ""}`)
+    const urls = text.split(",").map((each) => each.trim().replace(/\/+$/, ""))
+    const good = urls.every((url) => /^https?:$/.test(URL.parse(url)?.protocol ?? "") && !/[?#]/.test(url))
+    return good ? ok([...new Set(urls)]) : err("http or https addresses, with commas between")
   },
 }
 
@@ -59,10 +61,20 @@ export const engineFlagTable: readonly Flag[] = [
   one(
     "engine",
     "engine",
-    engineValue,
+    choiceValue("auto", "simulator", "vllm", "http"),
     "engineChoice",
     "Who computes tokens; auto: vllm for a MODEL with a flag of this group or a vllm on the PATH.",
   ),
+  remote("engine-url", urlsValue, "urls", "Services with POST /inference/v1/generate (--engine http).", {
+    unset: "none",
+  }),
+  remote("engine-api-key", textValue("KEY"), "apiKey", "Key that those services want.", {
+    unset: "none",
+    env: ["SLUICE_ENGINE_API_KEY"],
+  }),
+  remote("engine-health-interval-ms", durationValue(1), "healthIntervalMs", "Between looks at their /health.", {
+    unit: "milliseconds",
+  }),
   one(
     "engine",
     "engine-command",

@@ -54,7 +54,8 @@ describe("serve", () => {
     const files = { "t.jinja": "{{ x }}", "key.pem": "k", "cert.pem": "c", "ca.pem": "a" }
     const words = `acme/tiny --served-model-name a b --tokenizer acme/t --tokenizer-mode hf --revision v1
       --download-dir /d --max-model-len 8K --generation-config vllm --override-generation-config {"top_k":5}
-      --engine vllm --engine-command vllm --data-parallel-size 3 --data-parallel-size-local 2
+      --engine-url http://a:1/,https://b/x --engine-api-key s --engine-health-interval-ms 7
+      --engine http --engine-command vllm --data-parallel-size 3 --data-parallel-size-local 2
       --data-parallel-address [::1] --data-parallel-rpc-port 0 --data-parallel-coordinator on
       --structured-outputs-config {"backend":"outlines"} --structured-outputs-config.backend guidance
       --lora-modules a=/a {"name":"b","path":"/b","base_model_name":"m","is_3d_lora_weight":true}
@@ -143,14 +144,16 @@ describe("serve", () => {
         badWordsMax: 4,
         streamBufferedBytesMax: 3072,
       },
-      engine: "vllm",
+      engine: "http",
+      http: { urls: ["http://a:1", "https://b/x"], apiKey: "s", healthIntervalMs: 7 },
       simulator: { stepMs: 0.5, prefillMs: 0, sequencesMax: 2, seed: 42, allowScripts: false, restartMs: 100 },
       vllm: {
         dataParallelSize: 3,
         address: "::1",
         rpcPort: 0,
         coordinator: "on",
-        command: { words: ["vllm"], engines: 2 },
+        // Only --engine vllm starts one (flags-engine.test.ts).
+        command: null,
         restart: { policy: "always", delayMs: 1_000, delayMsMax: 60_000, restartsMax: 4, stableMs: 600_000 },
         startupTimeoutSeconds: 1.5,
         stopTimeoutMs: 3,
@@ -250,8 +253,9 @@ describe("a flag", () => {
     ["--disable-access-log-for-endpoints", "/a,b", "paths that start with /, with commas between"],
     ["--root-path", "proxy", "a path that starts with /"],
     ["--host", "", "a text that is not empty"],
-    ["--engine", "http", "one of auto, simulator, vllm; http is not supported yet"],
-    ["--engine", "magic", "one of auto, simulator, vllm"],
+    ["--engine", "magic", "one of auto, simulator, vllm, http"],
+    ["--engine-url", "a:1,b:2", "http or https addresses, with commas between"],
+    ["--engine-url", "http://a?b", "http or https addresses, with commas between"],
     ["--engine-command", "vllm 'serve", "a single quote that is closed"],
     ["--engine-command", " ", "a command and its arguments"],
     ["--engine-restart", "maybe", "one of never, on-failure, always"],

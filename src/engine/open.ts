@@ -2,6 +2,7 @@ import type { Config } from "../config"
 import type { Engine } from "../ir/engine"
 import { ok, type Result } from "../result"
 import type { Clock } from "./clock"
+import { HttpEngine } from "./http/client"
 import { Simulator } from "./simulator"
 import { VllmEngine, type VllmPorts } from "./vllm/client"
 import { HostedEngine } from "./vllm/hosted-engine"
@@ -43,6 +44,8 @@ export function openEngine(config: Config, ports: EnginePorts): Result<OpenEngin
         engine: new Simulator(config.simulator, { encode, decode, vocabSize, queuedRequestsMax, clock }),
         address: null,
       })
+    case "http":
+      return ok({ engine: new HttpEngine(config.http, { queuedRequestsMax, log: ports.log }), address: null })
     case "vllm": {
       const { command } = config.vllm
       const vllmPorts: VllmPorts = {

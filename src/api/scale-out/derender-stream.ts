@@ -1,11 +1,12 @@
 import type { Json } from "../../ir/conversation"
+import { blankLogprobRows, promptLogprobRows, tokenLogprobRows } from "../../ir/logprob-json"
 import { err, ok, type Result } from "../../result"
 import { type ApiError, invalid } from "../errors"
 import { Fold } from "../fold"
 import type { RenderRoom } from "../room"
 import type { StreamState } from "./derender-schema"
 import { answerRequest, type ChunkParts, type Derendering, readingOf, replayedRequest } from "./derendering"
-import { cachedTokens, isFinishReason, logprobRows, placeholderRows, promptRows, Replay } from "./replay"
+import { cachedTokens, isFinishReason, Replay } from "./replay"
 
 /**
  * What one chunk of a generate stream adds to the answer, and the state for the next. The state is the client's to carry:
@@ -54,11 +55,12 @@ export function derenderChunk<Body, Ask>(
   const replay = new Replay(room, told, view.choice(0, fold), readingOf(lowered, room), seed)
 
   const rowsOfPrompt =
-    parts.state === null ? promptRows(chunk.prompt_logprobs ?? null, told.request.promptTokenIds) : null
+    parts.state === null ? promptLogprobRows(chunk.prompt_logprobs ?? null, told.request.promptTokenIds) : null
   replay.prompt(cachedTokens(chunk), rowsOfPrompt)
 
   const before = Uint32Array.from(state.output_token_ids)
-  const rows = choice === null ? null : logprobRows(choice)
+  const rows =
+    choice === null ? null : tokenLogprobRows((choice.logprobs?.content ?? null) as Json, choice.token_ids.length)
   const hasEnded = state.finish_reason != null
   let at = 0
   for (const [i, length] of state.output_chunk_lens.entries()) {
@@ -66,7 +68,7 @@ export function derenderChunk<Body, Ask>(
     at += length
     const isLast = hasEnded && i === state.output_chunk_lens.length - 1
     // Their logprobs were given out with them; what follows must only find them counted.
-    replay.step(ids, rows === null ? null : placeholderRows(ids), isLast ? state : null, null)
+    replay.step(ids, rows === null ? null : blankLogprobRows(ids), isLast ? state : null, null)
   }
   if (state.output_chunk_lens.length > 0) frames = []
   if (choice === null) view.end([fold])

@@ -1,3 +1,5 @@
+import type { Json } from "../../ir/conversation"
+import { promptLogprobRows, tokenLogprobRows } from "../../ir/logprob-json"
 import { err, ok, type Result } from "../../result"
 import { type ApiError, invalid } from "../errors"
 import { Fold } from "../fold"
@@ -11,7 +13,7 @@ import {
   replayedRequest,
   type WholeParts,
 } from "./derendering"
-import { cachedTokens, isFinishReason, logprobRows, promptRows, Replay } from "./replay"
+import { cachedTokens, isFinishReason, Replay } from "./replay"
 
 /** The whole answer that the API would have given, as an object. */
 export function derenderWhole<Body, Ask>(
@@ -63,9 +65,10 @@ function foldResponse(
     const told = replayedRequest(answered, promptTokenIds, stopString, room)
     const seed = `${response.request_id}/${index}`
     const replay = new Replay(room, told, fold, readingOf(answered.lowered, room), seed)
-    replay.prompt(cachedTokens(response), promptRows(response.prompt_logprobs ?? null, promptTokenIds))
+    replay.prompt(cachedTokens(response), promptLogprobRows(response.prompt_logprobs ?? null, promptTokenIds))
     const ids = Uint32Array.from(choice.token_ids)
-    replay.step(ids, logprobRows(choice), choice, response.kv_transfer_params ?? null)
+    const rows = tokenLogprobRows((choice.logprobs?.content ?? null) as Json, ids.length) // a part of a body
+    replay.step(ids, rows, choice, response.kv_transfer_params ?? null)
     return fold
   })
 }

@@ -1,0 +1,212 @@
+import { type EngineError, type EngineReceiver, type EngineSequence, emptyOutput, Finish } from "../../ir/engine"
+import { jsonText } from "../../ir/exact-json"
+import { generateBody } from "../../ir/generate-body"
+import type { GenerateRequest } from "../../ir/generate-request"
+import { ChunkReader, errorOf, statusError } from "./chunk"
+import { EventReader, type EventSink } from "./event-reader"
+import type { Upstream } from "./upstream"
+
+/** What a sequence needs of its engine. */
+export interface SequencePorts {
+  readonly apiKey: string | null
+  /** A service for the next try; null when all were tried. */
+  choose(tried: ReadonlySet<Upstream>): Upstream | null
+  /** A try did not work. `isDown`: there was no answer at all. */
+  failed(upstream: Upstream, reason: string, isDown: boolean): void
+  /** Called once. */
+  ended(): void
+}
+
+/** Of a refusal's body, what is looked at. */
+const refusalUnitsMax = 10_000
+
+/** One sequence that a remote service computes. */
+export class RemoteSequence implements EngineSequence, EventSink {
+  private readonly request: GenerateRequest
+  private readonly receiver: EngineReceiver
+  private readonly ports: SequencePorts
+  private readonly reader: ChunkReader
+  private readonly cancel = new AbortController()
+  private readonly output = emptyOutput(new Uint32Array(16))
+  private hasTokens = false
+  /** A last output that waits for the counts that come behind it. */
+  private held = false
+  private ended = false
+  /** What went wrong with the running try, and whether another service may do better. */
+  private trouble: { readonly error: EngineError; readonly retry: boolean } | null = null
+
+  constructor(request: GenerateRequest, receiver: EngineReceiver, ports: SequencePorts) {
+    this.request = request
+    this.receiver = receiver
+    this.ports = ports
+    this.reader = new ChunkReader(request.promptTokenIds)
+  }
+
+  abort(): void {
+    if (this.ended) return
+    this.end()
+    // Services end what nobody reads.
+    this.cancel.abort()
+  }
+
+  /** Ends it with an error, from outside. */
+  fail(error: EngineError): void {
+    if (this.ended) return
+    this.end()
+    this.cancel.abort()
+    this.receiver.fail(error)
+  }
+
+  /** Tries services until one takes the sequence to its end, or one has given tokens and failed. Never rejects. */
+  async run(): Promise<void> {
+    const body = this.body()
+    const tried = new Set<Upstream>()
+    // Nothing may be called before `submit` returned.
+    await null
+    let error: EngineError = { kind: "engine_retryable", message: "no service could be tried" }
+    while (!this.ended) {
+      const upstream = this.ports.choose(tried)
+      if (upstream === null) return this.fail(error)
+      tried.add(upstream)
+      this.trouble = null
+      upstream.running += 1
+      await this.attempt(upstream, body)
+      upstream.running -= 1
+      if (this.isOver()) return
+      const trouble = this.trouble ?? disconnected("the stream ended without a finish")
+      if (this.hasTokens || !trouble.retry) return this.fail(trouble.error)
+      error = trouble.error
+    }
+  }
+
+  /** The data of one event. */
+  event(data: string): void {
+    if (this.ended || this.trouble !== null) return
+    if (data === "[DONE]") {
+      if (this.held) this.deliver()
+      return
+    }
+    switch (this.held ? this.readBehind(data) : this.reader.read(data, this.output)) {
+      case "tokens":
+        // What the prefix cache held is told behind the last tokens.
+        if (this.output.finish !== Finish.none) this.held = true
+        else this.deliver()
+        break
+      case "usage":
+        if (this.held) this.deliver()
+        break
+      case "error": {
+        const error = this.reader.error!
+        this.trouble = { error, retry: error.kind === "engine_retryable" || error.kind === "engine_failed" }
+        break
+      }
+      case "malformed":
+        this.trouble = disconnected("the service sent something else than a generate stream")
+        break
+    }
+  }
+
+  /** Behind the last tokens only counts matter. */
+  private readBehind(data: string): "usage" {
+    const { finish, end, logprobs, kvTransferParams } = this.output
+    const kind = this.reader.read(data, this.output)
+    if (kind === "tokens") Object.assign(this.output, { finish, end, logprobs, kvTransferParams })
+    return "usage"
+  }
+
+  private deliver(): void {
+    const { output } = this
+    const isLast = output.finish !== Finish.none
+    this.hasTokens = true
+    this.held = false
+    if (isLast) this.end()
+    this.receiver.output(output)
+    output.promptLogprobs = null
+  }
+
+  private async attempt(upstream: Upstream, body: string): Promise<void> {
+    try {
+      const reply = await fetch(`${upstream.url}/inference/v1/generate`, {
+        method: "POST",
+        headers: this.headers(),
+        body,
+        signal: this.cancel.signal,
+        // A prompt may take longer than a connection usually stays silent.
+        timeout: false,
+      })
+      if (!reply.ok) {
+        await this.refused(upstream, reply)
+        return
+      }
+      const events = new EventReader(this)
+      for await (const chunk of reply.body ?? []) {
+        if (!events.push(chunk)) this.trouble = disconnected("the service sent an event without an end")
+        if (this.isOver() || this.trouble !== null) return
+      }
+      if (this.held) this.deliver()
+      else if (!this.isOver()) this.ports.failed(upstream, "a stream ended without a finish", false)
+    } catch (cause) {
+      if (this.isOver()) return
+      const message = cause instanceof Error ? cause.message : String(cause)
+      this.trouble = disconnected(message)
+      this.ports.failed(upstream, message, true)
+    }
+  }
+
+  private async refused(upstream: Upstream, reply: Response): Promise<void> {
+    const text = (await reply.text()).slice(0, refusalUnitsMax)
+    const error = refusal(reply.status, text)
+    this.trouble = { error, retry: error.kind !== "engine_validation" }
+    if (error.kind === "engine_failed") this.ports.failed(upstream, error.message, false)
+  }
+
+  private headers(): { [name: string]: string } {
+    const { dataParallelRank, traceHeaders } = this.request
+    return {
+      "content-type": "application/json",
+      ...(this.ports.apiKey !== null && { authorization: `Bearer ${this.ports.apiKey}` }),
+      ...(dataParallelRank !== null && { "x-data-parallel-rank": String(dataParallelRank) }),
+      ...traceHeaders,
+    }
+  }
+
+  private body(): string {
+    const { request } = this
+    // Stop strings are looked for here, and text is made here.
+    const sampling = { ...request.sampling, stop: [], includeStopStrInOutput: false }
+    const { sampling_params, ...core } = generateBody({ ...request, sampling })
+    return jsonText({
+      ...core,
+      request_id: request.requestId,
+      model: request.lora?.name ?? null,
+      sampling_params: { ...sampling_params, detokenize: false, output_kind: 1 },
+      stream: true,
+      stream_options: { include_usage: true },
+    })
+  }
+
+  private end(): void {
+    this.ended = true
+    this.ports.ended()
+  }
+
+  /** As a call, since it changes while something is awaited. */
+  private isOver(): boolean {
+    return this.ended
+  }
+}
+
+function disconnected(message: string): { readonly error: EngineError; readonly retry: true } {
+  return { error: { kind: "engine_disconnected", message }, retry: true }
+}
+
+/** The error that a refused request's body tells, or its status alone. */
+function refusal(status: number, text: string): EngineError {
+  try {
+    const { error } = JSON.parse(text)
+    if (typeof error === "object" && error !== null) return errorOf({ ...error, code: status })
+  } catch {
+    // Not our envelope: a proxy's page, say.
+  }
+  return statusError(status, text.slice(0, 200), null)
+}
