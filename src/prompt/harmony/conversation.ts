@@ -1,8 +1,8 @@
 import type { Conversation, HistoryCall, Message } from "../../ir/conversation"
 import { err, ok, type Result } from "../../result"
 import type { ConversationRefused } from "../renderer"
+import { jsonText } from "./json-text"
 import { developerMessage, type HarmonyMessage, harmonyMessage, systemMessage } from "./message"
-import { jsonText } from "./schema-text"
 import { type HarmonySetting, readSystemFacts } from "./setting"
 
 /** A conversation in the Harmony format. */

@@ -1,4 +1,5 @@
 import type { Json } from "../../ir/conversation"
+import { entriesOf, isObject, memberText } from "./json-text"
 
 /**
  * A JSON schema as the TypeScript-like type that gpt-oss was trained to read: `{"type": "object", "properties": {"n":
@@ -39,7 +40,7 @@ function variantText(variant: Json, indent: string): string {
   const value = field(variant, "default")
   // Here, and only here, texts of an enum keep their quotes.
   if (value !== undefined)
-    comments.push(`default: ${typeof value === "string" && !isEnum(variant) ? `"${value}"` : jsonText(value)}`)
+    comments.push(`default: ${isEnum(variant) ? memberText(variant, "default") : defaultText(variant)}`)
   return nullableText(variant, `${indent}   `) + trailing(comments)
 }
 
@@ -47,7 +48,7 @@ function objectText(schema: Json, indent: string): string {
   const description = field(schema, "description")
   let text = typeof description === "string" ? `${indent}// ${description}\n{\n` : "{\n"
   const required = listOf(field(schema, "required")) ?? []
-  for (const [key, property] of entriesOf(field(schema, "properties"))) {
+  for (const [key, property] of entriesOf(field(schema, "properties") ?? null)) {
     text += propertyText(required.includes(key) ? key : `${key}?`, property, indent)
   }
   return `${text}${indent}}`
@@ -67,7 +68,7 @@ function propertyText(key: string, property: Json, indent: string): string {
   if (variants !== null) return text + choiceText(key, property, variants, indent)
   text += `${indent}${key}: ${nullableText(property, `${indent}    `)},`
   const value = hasOneOf ? undefined : field(property, "default")
-  return value === undefined ? `${text}\n` : `${text} // default: ${defaultText(property, value)}\n`
+  return value === undefined ? `${text}\n` : `${text} // default: ${defaultText(property)}\n`
 }
 
 /** A property that is one of several types: one line each, and a comma on its own. */
@@ -78,7 +79,7 @@ function choiceText(key: string, property: Json, variants: readonly Json[], inde
   const isAbove = typeof own === "string" && own !== first
   let text = isAbove ? `${indent}// ${own}\n` : ""
   const value = field(property, "default")
-  if (value !== undefined) text += `${indent}// default: ${defaultText(property, value)}\n`
+  if (value !== undefined) text += `${indent}// default: ${defaultText(property)}\n`
   text += `${indent}${key}:\n`
   for (const [index, variant] of variants.entries()) {
     const comments: string[] = []
@@ -86,7 +87,7 @@ function choiceText(key: string, property: Json, variants: readonly Json[], inde
     const isShown = !(index === 0 && isAbove) && description !== own
     if (isShown && typeof description === "string") comments.push(description)
     const variantDefault = field(variant, "default")
-    if (variantDefault !== undefined) comments.push(`default: ${defaultText(variant, variantDefault)}`)
+    if (variantDefault !== undefined) comments.push(`default: ${defaultText(variant)}`)
     text += `${indent} | ${nullableText(variant, `${indent}   `)}${trailing(comments)}\n`
   }
   return `${text}${indent},\n`
@@ -102,8 +103,9 @@ function trailing(comments: readonly string[]): string {
 }
 
 /** Texts are quoted, but not those of an enum. */
-function defaultText(schema: Json, value: Json): string {
-  if (typeof value !== "string") return jsonText(value)
+function defaultText(schema: Json): string {
+  const value = field(schema, "default")
+  if (typeof value !== "string") return memberText(schema, "default")
   return isEnum(schema) ? value : `"${value}"`
 }
 
@@ -122,54 +124,6 @@ function field(value: Json, key: string): Json | undefined {
   return isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined
 }
 
-function entriesOf(value: Json | undefined): readonly [string, Json][] {
-  return value !== undefined && isObject(value) ? Object.entries(value) : []
-}
-
-function isObject(value: Json): value is { [key: string]: Json } {
-  return typeof value === "object" && value !== null && !Array.isArray(value)
-}
-
 function listOf(value: Json | undefined): readonly Json[] | null {
   return Array.isArray(value) ? value : null
-}
-
-/** JSON without blanks, numbers as the reference's language prints them. */
-export function jsonText(value: Json): string {
-  if (typeof value === "number") return numberText(value)
-  if (typeof value === "bigint") return integerText(value)
-  if (Array.isArray(value)) return `[${value.map(jsonText).join(",")}]`
-  if (isObject(value)) {
-    return `{${Object.entries(value)
-      .map(([key, each]) => `${JSON.stringify(key)}:${jsonText(each)}`)
-      .join(",")}}`
-  }
-  return JSON.stringify(value)
-}
-
-/** Integers of 64 bits keep their digits; larger ones are doubles to the reference. */
-function integerText(value: bigint): string {
-  return value >= -(2n ** 63n) && value < 2n ** 64n ? String(value) : floatText(Number(value))
-}
-
-function numberText(value: number): string {
-  return Number.isSafeInteger(value) && !Object.is(value, -0) ? String(value) : floatText(value)
-}
-
-/** Decimal digits up to which a double is written without an exponent, and zeros behind the point likewise. */
-const plainDigitsMax = 16
-const leadingZerosMax = 5
-
-/** A double in the fewest digits, always with a point or an exponent: `1.0`, `1e21`, `1.5e-7`. */
-export function floatText(value: number): string {
-  const [mantissa, exponent] = Math.abs(value).toExponential().split("e") as [string, string] // always has an "e"
-  const sign = value < 0 || Object.is(value, -0) ? "-" : ""
-  if (value === 0) return `${sign}0.0`
-  const digits = mantissa.replace(".", "")
-  // Where the point stands, counted from the digits' start.
-  const point = Number(exponent) + 1
-  if (point > plainDigitsMax || point <= -leadingZerosMax) return `${sign}${mantissa}e${Number(exponent)}`
-  if (point <= 0) return `${sign}0.${"0".repeat(-point)}${digits}`
-  if (digits.length <= point) return `${sign}${digits}${"0".repeat(point - digits.length)}.0`
-  return `${sign}${digits.slice(0, point)}.${digits.slice(point)}`
 }

@@ -1,8 +1,10 @@
 /** Prompts in the Harmony format, compared with openai-harmony itself. A failing case names its seed. */
 import { beforeAll, describe, expect, test } from "bun:test"
+import { parseJsonText } from "../../../src/http/json-text"
+import { floatText } from "../../../src/prompt/harmony/json-text"
 import { type HarmonyMessage, harmonyMessage } from "../../../src/prompt/harmony/message"
 import { openHarmonyRenderer } from "../../../src/prompt/harmony/renderer"
-import { floatText, schemaText } from "../../../src/prompt/harmony/schema-text"
+import { schemaText } from "../../../src/prompt/harmony/schema-text"
 import { HarmonyWriter, harmonyVocabulary } from "../../../src/prompt/harmony/tokens"
 import type { PromptRenderer } from "../../../src/prompt/renderer"
 import { harmonyTokens } from "../../../src/tokenizer/extra-tokens"
@@ -57,6 +59,27 @@ describe.skipIf(reason !== null)(`openai-harmony, seed ${seed}`, () => {
       expect((wanted[i] as string).includes(ours), JSON.stringify([schema, ours, wanted[i]], null, 1)).toBe(true)
     }
   }, 120_000)
+
+  test("keeps floats, large integers and the order of keys as they were written", async () => {
+    const values = [
+      "1.0",
+      "-0.0",
+      "-0",
+      "1e2",
+      "9007199254740993",
+      "18446744073709551616",
+      '{"b":[2.0,2],"10":1,"2":0.50}',
+    ]
+    const written = values.map(
+      (value) => `{"type":"object","properties":{"10":{"default":${value}},"2":{"type":"string"},"a":{}}}`,
+    )
+    const wanted = await askHarmony(written.map((schema) => `{"ask":"schema","schema":${schema}}`))
+    for (const [i, schema] of written.entries()) {
+      const parsed = parseJsonText(schema, 100)
+      if (!parsed.ok) throw new Error(parsed.error.message)
+      expect(wanted[i] as string).toContain(`type f = (_: ${schemaText(parsed.value, "")}) => any;`)
+    }
+  })
 
   test("writes the same ids for messages with any header", async () => {
     const random = seededRandom(seed)

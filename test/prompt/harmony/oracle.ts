@@ -20,13 +20,13 @@ export interface ParsedMessage {
   readonly text: string
 }
 
-/** Answers questions (scripts/harmony-oracle.py), many at once. */
-export async function askHarmony(questions: readonly object[]): Promise<unknown[]> {
+/** Answers questions (scripts/harmony-oracle.py), many at once; a text is a question in JSON. */
+export async function askHarmony(questions: readonly (object | string)[]): Promise<unknown[]> {
   await prepareEnvironment(environment, join(import.meta.dir, "requirements.txt"))
   await writeRanks()
   const child = Bun.spawn([join(environment, "bin/python"), "-B", join(root, "scripts/harmony-oracle.py")], {
     env: { ...process.env, TIKTOKEN_ENCODINGS_BASE: ranksFolder, PYTHONIOENCODING: "utf-8" },
-    stdin: new Blob([questions.map((question) => `${JSON.stringify(question)}\n`).join("")]),
+    stdin: new Blob([questions.map((each) => `${typeof each === "string" ? each : JSON.stringify(each)}\n`).join("")]),
     stdout: "pipe",
     stderr: "pipe",
   })

@@ -2,8 +2,9 @@
 import { beforeAll, describe, expect, test } from "bun:test"
 import type { Conversation, Message } from "../../../src/ir/conversation"
 import { harmonyConversation } from "../../../src/prompt/harmony/conversation"
+import { floatText, jsonText } from "../../../src/prompt/harmony/json-text"
 import { openHarmonyRenderer } from "../../../src/prompt/harmony/renderer"
-import { floatText, jsonText, schemaText } from "../../../src/prompt/harmony/schema-text"
+import { schemaText } from "../../../src/prompt/harmony/schema-text"
 import type { HarmonySetting } from "../../../src/prompt/harmony/setting"
 import type { PromptRenderer } from "../../../src/prompt/renderer"
 import { harmonyTokens } from "../../../src/tokenizer/extra-tokens"
@@ -188,6 +189,6 @@ test("numbers are printed with the fewest digits, floats with a point or an expo
     "123456.789",
   ])
   expect([1, 2n ** 64n - 1n, 2n ** 64n, -(2n ** 70n), -0].map(jsonText)).toEqual([
-    ...["1", "18446744073709551615", "1.8446744073709552e19", "-1.1805916207174113e21", "-0.0"],
+    ...["1", "18446744073709551615", "1.8446744073709552e19", "-1.1805916207174113e21", "0"],
   ])
 })
