@@ -141,7 +141,7 @@ function fileSize(bytes: number, binary: boolean): string {
   const base = binary ? 1024 : 1000
   const units = binary ? binaryUnits : decimalUnits
   if (bytes === 1) return "1 Byte"
-  if (bytes < base) return `${Math.trunc(bytes)} Bytes`
+  if (bytes < base) return `${BigInt(Math.trunc(bytes))} Bytes`
   let at = 0
   while (at < units.length - 1 && bytes >= base ** (at + 2)) at += 1
   const scaled = (base * bytes) / base ** (at + 2)
