@@ -281,3 +281,25 @@ describe("--data-parallel-size-local", () => {
 test("--engine-startup-timeout 0 is no limit", async () => {
   expect((await vllm(["m", "--engine-startup-timeout", "0"])).startupTimeoutSeconds).toBe(null)
 })
+
+describe("--engine http", () => {
+  const url = "http://10.0.0.1:8000"
+
+  test("needs services and no model, and is meant by --engine-url alone", async () => {
+    const remote = { engine: "http" as const, command: null, warnings: [] }
+    expect(await plan(["--engine", "http"])).toBe("--engine http needs --engine-url")
+    expect(await plan(["--engine", "http", "--engine-url", url])).toEqual(remote)
+    expect(await plan(["m", "--engine-url", `${url}/,${url}`], { vllm: true })).toEqual(remote)
+    expect(await plan(["m", "--engine", "vllm", "--engine-url", url])).toBe("--engine-url is for --engine http")
+  })
+
+  test("warns of what steers other engines, and is not steered by its key alone", async () => {
+    const { warnings } = (await plan(["m", "--engine-url", url, "-dp", "2", "--dtype", "half"])) as Plan
+    expect(warnings).toEqual(["without effect on --engine http: -dp, --dtype"])
+    const key = { env: { SLUICE_ENGINE_API_KEY: "k" } }
+    expect(((await plan(["m"], key)) as Plan).engine).toBe("simulator")
+    expect(((await plan(["--engine", "simulator"], key)) as Plan).warnings).toEqual([
+      "without effect on the simulator: SLUICE_ENGINE_API_KEY",
+    ])
+  })
+})

@@ -1,5 +1,5 @@
 /** The whole server in this process with vLLM engines behind it: engines of ours, or stand-ins, dial it. */
-import { defaultConfig, type VllmConfig } from "../../src/config"
+import { type Config, defaultConfig, type VllmConfig } from "../../src/config"
 import type { ModelProfile } from "../../src/model/profile"
 import { TestEngine, type TestEngineOptions } from "./test-engine"
 import { startTestServer, type TestServer, until } from "./test-server"
@@ -17,9 +17,10 @@ export interface VllmTestServer extends TestServer {
 export async function startVllmServer(
   vllm: Partial<VllmConfig> = {},
   profile: Partial<ModelProfile> = {},
+  config: Partial<Config> = {},
 ): Promise<VllmTestServer> {
   const server = await startTestServer({
-    config: { engine: "vllm", vllm: { ...defaultConfig.vllm, rpcPort: 0, hangTimeoutMs: 0, ...vllm } },
+    config: { ...config, engine: "vllm", vllm: { ...defaultConfig.vllm, rpcPort: 0, hangTimeoutMs: 0, ...vllm } },
     profile,
   })
   const dialled = /^engines dial (\S+)$/
