@@ -12,6 +12,7 @@ import { openO200k } from "../../../src/tokenizer/open"
 import type { Tokenizer } from "../../../src/tokenizer/tokenizer"
 import prompts from "../../golden/harmony/prompts.json"
 import schemas from "../../golden/harmony/schemas.json"
+import { conversationOf } from "../contract"
 import { day, objectSchema, randomConversation } from "./conversations"
 import { idsHash, textHash } from "./hashes"
 
@@ -26,18 +27,6 @@ beforeAll(async () => {
   if (!opened.ok) throw new Error(opened.error.message)
   renderer = opened.value
 })
-
-function conversation(messages: readonly Partial<Message>[], rest: Partial<Conversation> = {}): Conversation {
-  const whole = { content: null, reasoning: null, toolCalls: [], toolCallId: null, name: null }
-  return {
-    ...randomConversation(1),
-    messages: messages.map((message) => ({ role: "user", ...whole, ...message })),
-    tools: [],
-    addGenerationPrompt: true,
-    templateKwargs: {},
-    ...rest,
-  }
-}
 
 function textOf(given: Conversation, used = renderer): string {
   const rendered = used.render(given, everything)
@@ -69,7 +58,7 @@ describe("instructions", () => {
   test("stand in the system message where the server says so, then and later", () => {
     const opened = openHarmonyRenderer(tokenizer, { ...setting, instructionsIn: "system" })
     if (!opened.ok) throw new Error(opened.error.message)
-    const later = conversation([
+    const later = conversationOf([
       { role: "system", content: "A" },
       { role: "user", content: "x" },
       { role: "system", content: "B" },
@@ -89,21 +78,21 @@ describe("today", () => {
   test("is the local day where nothing else is said", () => {
     const opened = openHarmonyRenderer(tokenizer, { ...setting, startDate: null })
     if (!opened.ok) throw new Error(opened.error.message)
-    expect(textOf(conversation([{ content: "x" }]), opened.value)).toContain("\nCurrent date: 2026-01-09\n")
+    expect(textOf(conversationOf([{ content: "x" }]), opened.value)).toContain("\nCurrent date: 2026-01-09\n")
   })
 })
 
 describe("a tool's message", () => {
   test("takes its function's name from its call, or says it itself", () => {
-    const named = conversation([{ role: "tool", content: "1", name: "f" }])
+    const named = conversationOf([{ role: "tool", content: "1", name: "f" }])
     expect(textOf(named)).toContain("<|start|>functions.f to=assistant<|channel|>commentary<|message|>1<|end|>")
-    expect(textOf(conversation([{ role: "function", content: "1", name: "functions.g" }]))).toContain(
+    expect(textOf(conversationOf([{ role: "function", content: "1", name: "functions.g" }]))).toContain(
       "<|start|>functions.g to=assistant",
     )
   })
 
   test("is refused without a name", () => {
-    expect(renderer.render(conversation([{ role: "tool", content: "1", toolCallId: "c" }]), everything)).toEqual({
+    expect(renderer.render(conversationOf([{ role: "tool", content: "1", toolCallId: "c" }]), everything)).toEqual({
       ok: false,
       error: { kind: "conversation_refused", message: "No call message found for c", param: null },
     })
@@ -112,18 +101,18 @@ describe("a tool's message", () => {
 
 test("arguments that came as an object are JSON without blanks", () => {
   const call = { id: "c", name: "f", arguments: { a: [1, 0.5, 2n ** 60n], é: "\n" } }
-  expect(textOf(conversation([{ role: "assistant", toolCalls: [call] }]))).toContain(
+  expect(textOf(conversationOf([{ role: "assistant", toolCalls: [call] }]))).toContain(
     '<|message|>{"a":[1,0.5,1152921504606846976],"é":"\\n"}<|call|>',
   )
 })
 
 describe("a last message to go on with", () => {
   const goOn = (last: Partial<Message>) =>
-    harmonyConversation(conversation([{ content: "x" }, last], { continueFinalMessage: true }), setting)
+    harmonyConversation(conversationOf([{ content: "x" }, last], { continueFinalMessage: true }), setting)
 
   test("keeps the reasoning that led to it, but not that of answers before", () => {
     const made = harmonyConversation(
-      conversation(
+      conversationOf(
         [
           { role: "assistant", content: "a", reasoning: "old" },
           { content: "x" },
@@ -152,22 +141,6 @@ describe("a last message to go on with", () => {
     ]) {
       expect(goOn(last)).toMatchObject({ ok: false, error: { kind: "conversation_refused", param: null } })
     }
-  })
-})
-
-describe("bounds", () => {
-  test("refuse a text that is too long before it is encoded", () => {
-    const rendered = renderer.render(conversation([{ content: "x".repeat(1_000) }]), {
-      textBytesMax: 900,
-      tokensMax: null,
-    })
-    expect(rendered).toMatchObject({ ok: false, error: { kind: "text_too_long", textBytesMax: 900 } })
-  })
-
-  test("end the encoding where a prompt is too long in any case", () => {
-    const long = conversation([{ content: "word ".repeat(5_000) }, { content: "word ".repeat(5_000) }])
-    const rendered = renderer.render(long, { ...everything, tokensMax: 100 })
-    expect(rendered.ok && rendered.value.tokenIds.length > 100 && rendered.value.tokenIds.length < 6_000).toBe(true)
   })
 })
 
