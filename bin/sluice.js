@@ -33,7 +33,11 @@ const child = spawn(
     join(root, "src/main.ts"),
     ...process.argv.slice(2),
   ],
-  { stdio: "inherit" },
+  {
+    stdio: "inherit",
+    // Engines behind HTTP have a connection for each sequence; Bun alone allows 256.
+    env: { BUN_CONFIG_MAX_HTTP_REQUESTS: "65535", ...process.env },
+  },
 )
 for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) process.on(signal, () => child.kill(signal))
 child.on("error", (error) => {
