@@ -24,7 +24,7 @@ export function derenderWhole<Body, Ask>(
   room: RenderRoom,
 ): Result<object, ApiError> {
   const { responses } = parts
-  const fault = wholeFault(parts)
+  const fault = wholeFault(parts, room)
   if (fault !== null) return err(fault)
   const [first] = responses
   const answered = answerRequest(
@@ -73,7 +73,12 @@ function foldResponse(
   })
 }
 
-function wholeFault({ responses, promptTokenIds, promptTokens }: WholeParts): ApiError | null {
+function wholeFault({ responses, promptTokenIds, promptTokens }: WholeParts, room: RenderRoom): ApiError | null {
+  const { contextTokensMax, vocabSize } = room.facts
+  const { choicesMax } = room.config.limits
+  if (responses.length * responses[0]!.choices.length > choicesMax) {
+    return invalid("choices", `at most ${choicesMax} choices can be derendered at once.`)
+  }
   for (const [name, list] of [
     ["prompt_token_ids", promptTokenIds],
     ["prompt_tokens", promptTokens],
@@ -91,6 +96,9 @@ function wholeFault({ responses, promptTokenIds, promptTokens }: WholeParts): Ap
     }
     if (choices.length !== responses[0]!.choices.length) {
       return invalid("choices", "all generated responses must have the same number of choices.")
+    }
+    if (choices.some(({ token_ids: ids }) => ids.length > contextTokensMax || ids.some((id) => id >= vocabSize))) {
+      return invalid("token_ids", "a choice has more tokens than the window, or such that do not exist.")
     }
     const unfinished = choices.find((choice) => choice.finish_reason == null || !isFinishReason(choice.finish_reason))
     if (unfinished !== undefined) {

@@ -104,17 +104,18 @@ export function answerRequest<Body, Ask>(
     lowered: lowered.value,
     exchange: {
       ...made.value,
-      id: answerId(facts.requestId, idPrefix),
+      id: answerId(facts.requestId, idPrefix, made.value.prompts.length > 1),
       createdAt: facts.createdAt,
       prompts: isCounted ? counted : made.value.prompts,
     },
   })
 }
 
-/** A rendered request keeps its id all the way: generation only put its own prefix before it. */
-function answerId(requestId: string, idPrefix: string): string {
-  const own = requestId.replace(/^generate-tokens-/, "").replace(new RegExp(`^(${idPrefix}.+)-\\d+$`), "$1")
-  return own.startsWith(idPrefix) ? own : requestId
+/** A rendered request keeps its id all the way: generation only put its own prefix before it, and numbers several. */
+function answerId(requestId: string, idPrefix: string, isNumbered: boolean): string {
+  const own = requestId.replace(/^generate-tokens-/, "")
+  if (!own.startsWith(idPrefix)) return requestId
+  return isNumbered ? own.replace(/-\d+$/, "") : own
 }
 
 /** How the output is read, as generation would. */

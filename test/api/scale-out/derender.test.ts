@@ -66,6 +66,8 @@ describe("derender", () => {
       "Bad Request",
       "generate_response",
     ])
+    const beyond = response({ choices: [choice({ token_ids: [2 ** 30] })] })
+    expect(await refused(path, chat({ generate_response: beyond }))).toEqual(bad("token_ids"))
     const list = { completion_request: { prompt: ["a", "b"] }, generate_responses: [response(), response()] }
     const completions = "/v1/completions"
     expect(await refused(completions, { ...list, prompt_token_ids: [[1]] })).toEqual(bad("prompt_token_ids"))
@@ -132,6 +134,14 @@ describe("derender", () => {
     expect([told.id, told.choices[0].message.content, told.usage.prompt_tokens]).toEqual(["chatcmpl-r", "some text", 5])
     expect((await reply({ prompt_tokens: 7 })).usage.prompt_tokens).toBe(7)
     expect((await reply({ prompt_token_ids: [1, 2, 3] })).usage.prompt_tokens).toBe(3)
+  })
+
+  test("keeps a rendered request's id, whatever it ends with", async () => {
+    const id = async (request_id: string) =>
+      (await renderer.post("/v1/chat/completions/derender", chat({ generate_response: response({ request_id }) }))).json
+        .id
+    expect(await id("generate-tokens-chatcmpl-a-1")).toBe("chatcmpl-a-1")
+    expect(await id("generate-tokens-7")).toBe("generate-tokens-7")
   })
 
   test("shows the last token unless it stopped the reply", async () => {
