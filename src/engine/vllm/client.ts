@@ -111,6 +111,7 @@ export class VllmEngine implements Engine {
     if (!badWords.ok) return badWords
     const sequence = this.sequences.add(request.requestId, link, receiver)
     if (sequence === null) return err({ kind: "engine_retryable", message: "all places for sequences are taken" })
+    sequence.constraintPending = request.sampling.structuredOutputs !== null
     const sent = this.send(link, {
       request,
       engineRequestId: sequence.id,

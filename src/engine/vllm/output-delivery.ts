@@ -100,11 +100,12 @@ export class OutputDelivery {
     output.kvTransferParams = null
     if (batch.present[i]! !== 0 && !this.takeFields(link, sequence, i)) return
     if (output.finish !== Finish.error) {
+      sequence.constraintPending = false
       if (output.finish === Finish.none) this.give(sequence, output)
       else this.finish(sequence, output)
       return
     }
-    const error = this.errorOf(i)
+    const error = this.errorOf(sequence, i)
     output.finish = Finish.none
     if (output.end > output.start) this.give(sequence, output)
     this.fail(sequence, error)
@@ -141,9 +142,14 @@ export class OutputDelivery {
     return true
   }
 
-  private errorOf(i: number): EngineError {
+  private errorOf(sequence: RunningSequence, i: number): EngineError {
     const said = this.fields.error(i)
     if (!said.ok || said.value === null) {
+      // 0.32 gives no reason when its back end cannot compile a grammar: that is what a client can do to a first token.
+      if (sequence.constraintPending) {
+        const message = "the engine's grammar back end does not take this constraint"
+        return { kind: "engine_validation", message, param: "structured_outputs" }
+      }
       return { kind: "engine_failed", message: "the engine ended the sequence with an error" }
     }
     const { code, message, retryable } = said.value

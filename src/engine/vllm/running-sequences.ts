@@ -18,6 +18,8 @@ export class RunningSequence implements EngineSequence {
   readonly receiver: EngineReceiver
   /** Its receiver is not called any more. */
   ended = false
+  /** It is held to a grammar, and nothing has shown yet that the engine could compile it. */
+  constraintPending = false
   private readonly owner: RunningSequences
 
   constructor(

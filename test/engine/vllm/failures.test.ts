@@ -257,6 +257,27 @@ describe("outputs", () => {
     expect(await old.receiver.ended).toBe("engine_failed")
   })
 
+  test("before the first token of a constrained sequence are the constraint's fault, later ones are not", async () => {
+    front = new OpenedEngine()
+    await front.attach({ outputSize: 18, version: "0.32.0" })
+    const ends: unknown[] = []
+    for (const test_fail_after of [0, 1]) {
+      const request = scripted([1, 2], { test_fail: "failed", test_fail_after })
+      const sampling = { ...request.sampling, structuredOutputs: { grammar: "root ::= other" } }
+      const { receiver } = submit({ ...request, sampling })
+      await receiver.ended
+      ends.push(receiver.error)
+    }
+    expect(ends).toEqual([
+      {
+        kind: "engine_validation",
+        message: "the engine's grammar back end does not take this constraint",
+        param: "structured_outputs",
+      },
+      { kind: "engine_failed", message: "the engine ended the sequence with an error" },
+    ])
+  })
+
   test("with statistics and answers that cannot be read are taken without them", async () => {
     const { engine, running } = await withRunning(1)
     const output = outputOf({ requestId: engine.live[0]!, tokenIds: [7] })
