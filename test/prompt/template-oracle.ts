@@ -7,7 +7,8 @@ import { prepareEnvironment, run } from "../support/python-environment"
 
 const root = join(import.meta.dir, "../..")
 const environment = join(import.meta.dir, ".venv")
-const python = join(environment, "bin/python")
+/** Its Python. */
+export const oraclePython = join(environment, "bin/python")
 const script = join(root, "scripts/template-oracle.py")
 
 /** A rendering: its text, or why there is none. */
@@ -25,13 +26,13 @@ export const stoppedClock: TemplateClock = { now: () => new Date(2026, 2, 5, 14,
 /** Makes the environment, once, and tells the versions in it. */
 export async function openOracle(): Promise<string> {
   await prepareEnvironment(environment, join(import.meta.dir, "requirements.txt"))
-  return (await run(python, "-B", script, "--version")).trim()
+  return (await run(oraclePython, "-B", script, "--version")).trim()
 }
 
 /** What the reference makes of each job's contexts, in order. */
 export async function askOracle(jobs: readonly RenderingJob[]): Promise<readonly (readonly Rendering[])[]> {
   const input = jobs.map((job) => `${JSON.stringify(job)}\n`).join("")
-  const child = Bun.spawn([python, "-B", script], { stdin: new Blob([input]), stdout: "pipe", stderr: "pipe" })
+  const child = Bun.spawn([oraclePython, "-B", script], { stdin: new Blob([input]), stdout: "pipe", stderr: "pipe" })
   const [out, errors, code] = await Promise.all([
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),
