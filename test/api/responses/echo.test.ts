@@ -1,6 +1,7 @@
 /** What a response says about its request, against what the engine was really asked and when it really answered. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
-import type { SamplingParams } from "../../../src/ir/sampling"
+import type { Json } from "../../../src/ir/conversation"
+import type { SamplingParams, StructuredOutputs } from "../../../src/ir/sampling"
 import { recordEngine } from "../../support/recorded-engine"
 import { checkResponseStream } from "../../support/response-grammar"
 import { startTestServer, type TestServer } from "../../support/test-server"
@@ -88,6 +89,19 @@ async function sampled(server: TestServer, extra: object): Promise<SamplingParam
   return whole.request.sampling
 }
 
+/** What a constraint becomes where the model may reason before the text that it is for. */
+function behindReasoning(format: Json): StructuredOutputs {
+  const reasoning = {
+    type: "sequence",
+    elements: [
+      { type: "tag", begin: "<think>", content: { type: "any_text" }, end: "</think>" },
+      { type: "const_string", value: "\n\n" },
+    ],
+  }
+  const whole = { type: "sequence", elements: [{ type: "optional", content: reasoning }, format] }
+  return { structural_tag: { type: "structural_tag", format: whole } }
+}
+
 describe("the engine gets", () => {
   test("the model's defaults, unless the request says otherwise", async () => {
     expect(await sampled(tuned, {})).toMatchObject({ temperature: 0.6, topP: 0.95, topK: 20, minP: 0.1, maxTokens: 50 })
@@ -148,7 +162,7 @@ describe("the engine gets", () => {
       repetitionDetection: { max_pattern_size: 8, min_pattern_size: 2, min_count: 3 },
       allowedTokenIds: [1, 2],
       badWords: ["x"],
-      structuredOutputs: { json: { type: "object" } },
+      structuredOutputs: behindReasoning({ type: "json_schema", json_schema: { type: "object" } }),
       extraArgs: {
         sim_text: "x",
         mine: ["a", 1],
@@ -165,15 +179,19 @@ describe("the engine gets", () => {
     expect((await sampled(plain, { watermarking: true })).watermarking).toBe(true)
   })
 
-  test("each constraint in its own slot", async () => {
+  test("each constraint, behind the reasoning that may come first", async () => {
     for (const [extra, slot] of [
       [{ text: { format: { type: "text" } } }, null],
-      [{ text: { format: { type: "json_object" } } }, { json_object: true }],
-      [{ structured_outputs: { regex: "a+" } }, { regex: "a+" }],
-      [{ structured_outputs: { choice: ["a", "b"] } }, { choice: ["a", "b"] }],
-      [{ structured_outputs: { grammar: "root ::= x" }, text: { verbosity: "low" } }, { grammar: "root ::= x" }],
+      [{ text: { format: { type: "json_object" } } }, { type: "json_schema", json_schema: { type: "object" } }],
+      [{ structured_outputs: { regex: "a+" } }, { type: "regex", pattern: "a+" }],
+      [{ structured_outputs: { choice: ["a"] } }, { type: "or", elements: [{ type: "const_string", value: "a" }] }],
+      [
+        { structured_outputs: { grammar: "g" }, text: { verbosity: "low" } },
+        { type: "grammar", grammar: "g" },
+      ],
     ] as const) {
-      expect((await sampled(plain, extra)).structuredOutputs).toEqual(slot)
+      const expected = slot === null ? null : behindReasoning(slot)
+      expect((await sampled(plain, extra)).structuredOutputs).toEqual(expected)
     }
   })
 
