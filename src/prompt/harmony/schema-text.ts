@@ -8,9 +8,9 @@ import { entriesOf, isObject, memberText } from "./json-text"
  * closing brace. Source: openai-harmony 0.0.8, whose spelling this is to the byte, oddities included.
  */
 export function schemaText(schema: Json, indent: string): string {
-  const oneOf = listOf(field(schema, "oneOf"))
+  const oneOf = listOf(membersOf(schema).oneOf)
   if (oneOf !== null) return oneOf.map((variant) => `\n${indent} | ${variantText(variant, indent)}`).join("")
-  const type = field(schema, "type")
+  const type = membersOf(schema).type
   const types = (listOf(type) ?? []).filter((each) => typeof each === "string")
   if (types.length > 0) return types.map((each) => (each === "integer" ? "number" : each)).join(" | ")
   switch (type) {
@@ -24,7 +24,7 @@ export function schemaText(schema: Json, indent: string): string {
     case "boolean":
       return "boolean"
     case "array": {
-      const items = field(schema, "items")
+      const items = membersOf(schema).items
       return items === undefined ? "Array<any>" : `${schemaText(items, indent)}[]`
     }
     default:
@@ -35,9 +35,9 @@ export function schemaText(schema: Json, indent: string): string {
 /** One way of a `oneOf` that is a type of its own: with its comments behind it. */
 function variantText(variant: Json, indent: string): string {
   const comments: string[] = []
-  const description = field(variant, "description")
+  const description = membersOf(variant).description
   if (typeof description === "string") comments.push(description)
-  const value = field(variant, "default")
+  const value = membersOf(variant).default
   // Here, and only here, texts of an enum keep their quotes.
   if (value !== undefined)
     comments.push(`default: ${isEnum(variant) ? memberText(variant, "default") : defaultText(variant)}`)
@@ -45,10 +45,10 @@ function variantText(variant: Json, indent: string): string {
 }
 
 function objectText(schema: Json, indent: string): string {
-  const description = field(schema, "description")
+  const description = membersOf(schema).description
   let text = typeof description === "string" ? `${indent}// ${description}\n{\n` : "{\n"
-  const required = listOf(field(schema, "required")) ?? []
-  for (const [key, property] of entriesOf(field(schema, "properties") ?? null)) {
+  const required = listOf(membersOf(schema).required) ?? []
+  for (const [key, property] of entriesOf(membersOf(schema).properties ?? null)) {
     text += propertyText(required.includes(key) ? key : `${key}?`, property, indent)
   }
   return `${text}${indent}}`
@@ -56,37 +56,37 @@ function objectText(schema: Json, indent: string): string {
 
 /** `key`: with its question mark where the property may be left out. */
 function propertyText(key: string, property: Json, indent: string): string {
-  const title = field(property, "title")
-  const description = field(property, "description")
-  const hasOneOf = field(property, "oneOf") !== undefined
+  const title = membersOf(property).title
+  const description = membersOf(property).description
+  const hasOneOf = membersOf(property).oneOf !== undefined
   let text = typeof title === "string" ? `${indent}// ${title}\n${indent}//\n` : ""
   if (!hasOneOf && typeof description === "string") text += `${indent}// ${description}\n`
-  const examples = listOf(field(property, "examples")) ?? []
+  const examples = listOf(membersOf(property).examples) ?? []
   if (examples.length > 0) text += `${indent}// Examples:\n`
   for (const example of examples) if (typeof example === "string") text += `${indent}// - "${example}"\n`
-  const variants = listOf(field(property, "oneOf"))
+  const variants = listOf(membersOf(property).oneOf)
   if (variants !== null) return text + choiceText(key, property, variants, indent)
   text += `${indent}${key}: ${nullableText(property, `${indent}    `)},`
-  const value = hasOneOf ? undefined : field(property, "default")
+  const value = hasOneOf ? undefined : membersOf(property).default
   return value === undefined ? `${text}\n` : `${text} // default: ${defaultText(property)}\n`
 }
 
 /** A property that is one of several types: one line each, and a comma on its own. */
 function choiceText(key: string, property: Json, variants: readonly Json[], indent: string): string {
-  const own = field(property, "description")
-  const first = variants[0] === undefined ? undefined : field(variants[0], "description")
+  const own = membersOf(property).description
+  const first = membersOf(variants[0]).description
   // The description stands above the property, unless the first type says the same.
   const isAbove = typeof own === "string" && own !== first
   let text = isAbove ? `${indent}// ${own}\n` : ""
-  const value = field(property, "default")
+  const value = membersOf(property).default
   if (value !== undefined) text += `${indent}// default: ${defaultText(property)}\n`
   text += `${indent}${key}:\n`
   for (const [index, variant] of variants.entries()) {
     const comments: string[] = []
-    const description = field(variant, "description")
+    const description = membersOf(variant).description
     const isShown = !(index === 0 && isAbove) && description !== own
     if (isShown && typeof description === "string") comments.push(description)
-    const variantDefault = field(variant, "default")
+    const variantDefault = membersOf(variant).default
     if (variantDefault !== undefined) comments.push(`default: ${defaultText(variant)}`)
     text += `${indent} | ${nullableText(variant, `${indent}   `)}${trailing(comments)}\n`
   }
@@ -95,7 +95,7 @@ function choiceText(key: string, property: Json, variants: readonly Json[], inde
 
 function nullableText(schema: Json, indent: string): string {
   const text = schemaText(schema, indent)
-  return field(schema, "nullable") === true && !text.includes("null") ? `${text} | null` : text
+  return membersOf(schema).nullable === true && !text.includes("null") ? `${text} | null` : text
 }
 
 function trailing(comments: readonly string[]): string {
@@ -104,24 +104,27 @@ function trailing(comments: readonly string[]): string {
 
 /** Texts are quoted, but not those of an enum. */
 function defaultText(schema: Json): string {
-  const value = field(schema, "default")
+  const value = membersOf(schema).default
   if (typeof value !== "string") return memberText(schema, "default")
   return isEnum(schema) ? value : `"${value}"`
 }
 
 /** The texts of an enum, or null when it has none. */
 function enumText(schema: Json): string | null {
-  const texts = (listOf(field(schema, "enum")) ?? []).filter((each) => typeof each === "string")
+  const texts = (listOf(membersOf(schema).enum) ?? []).filter((each) => typeof each === "string")
   return texts.length === 0 ? null : texts.map((each) => `"${each}"`).join(" | ")
 }
 
 function isEnum(schema: Json): boolean {
-  return (listOf(field(schema, "enum"))?.length ?? 0) > 0
+  return (listOf(membersOf(schema).enum)?.length ?? 0) > 0
 }
 
-/** A value of an object; undefined where there is none, or no object. */
-function field(value: Json, key: string): Json | undefined {
-  return isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined
+/** What other values than objects have: nothing. */
+const noMembers: { readonly [key: string]: Json } = {}
+
+/** An object's values by key. The keys that are looked up are none that every object has. */
+function membersOf(value: Json | undefined): { readonly [key: string]: Json } {
+  return value !== undefined && isObject(value) ? value : noMembers
 }
 
 function listOf(value: Json | undefined): readonly Json[] | null {

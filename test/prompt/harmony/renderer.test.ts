@@ -12,6 +12,7 @@ import { openO200k } from "../../../src/tokenizer/open"
 import type { Tokenizer } from "../../../src/tokenizer/tokenizer"
 import prompts from "../../golden/harmony/prompts.json"
 import schemas from "../../golden/harmony/schemas.json"
+import { vocabularies } from "../../tokenizer/vocabularies"
 import { conversationOf } from "../contract"
 import { day, objectSchema, randomConversation } from "./conversations"
 import { idsHash, textHash } from "./hashes"
@@ -53,6 +54,22 @@ describe("the reference's own output", () => {
     expect(texts.map(textHash).join(" ")).toBe(schemas.textHashes)
   })
 })
+
+const published = vocabularies().find(({ name }) => name === "gptoss")
+
+test.skipIf(published === undefined || published.missing !== null)(
+  "the published vocabulary gives the ids of the built-in one",
+  () => {
+    const opened = published!.open()
+    if (!opened.ok) throw new Error(opened.error.message)
+    const other = openHarmonyRenderer(opened.value, setting)
+    if (!other.ok) throw new Error(other.error.message)
+    for (let seed = 1; seed <= 100; seed++) {
+      const conversation = randomConversation(seed)
+      expect(other.value.render(conversation, everything)).toEqual(renderer.render(conversation, everything))
+    }
+  },
+)
 
 describe("instructions", () => {
   test("stand in the system message where the server says so, then and later", () => {
