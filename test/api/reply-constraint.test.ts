@@ -156,3 +156,44 @@ describe("reasoning", () => {
     })
   })
 })
+
+describe("a family that frames its text", () => {
+  const framing: OutputGrammar = { ...grammar, textTag: (format) => ({ framed: format }) }
+  const regex = { type: "regex", pattern: "a+" }
+  const constrain = (asked: CallRequest, prompt: readonly number[]): unknown =>
+    constrainReply(asked, Uint32Array.from(prompt), "auto", true, framing).structuredOutputs
+  const sequence = (...elements: unknown[]): unknown => tag({ type: "sequence", elements })
+
+  test("has the request's own constraint in the frame, behind the reasoning", () => {
+    expect(constrain(request({ kind: "none" }, [], { regex: "a+" }), [])).toEqual(
+      sequence("reasoning", { framed: regex }),
+    )
+  })
+
+  test("has it so beside calls, which have their own frame", () => {
+    const asked = request({ kind: "auto" }, both, { regex: "a+" })
+    const written = calls(
+      both.map(({ name, strict, parameters }) => [name, strict === true ? parameters : true]),
+      false,
+      false,
+    )
+    expect(constrain(asked, [])).toEqual(sequence("reasoning", { type: "or", elements: [written, { framed: regex }] }))
+    expect(constrain(request({ kind: "required" }, free), [])).toEqual(
+      sequence(
+        "reasoning",
+        calls(
+          [
+            ["a", true],
+            ["b", true],
+          ],
+          false,
+          false,
+        ),
+      ),
+    )
+  })
+
+  test("has it bare where the prompt has opened the frame", () => {
+    expect(constrain(request({ kind: "none" }, [], { regex: "a+" }), [thinkId])).toEqual({ regex: "a+" })
+  })
+})
