@@ -278,6 +278,7 @@ function addNamed(names: Map<string, Value>, spread: Value): void {
 
 /** Calls a value. */
 export function invoke(callee: Value, given: Arguments, run: Run): Value {
+  run.step()
   if (callee instanceof Callable || callee instanceof Special) return callee.call(given, run)
   throw new TemplateError(`'${typeName(callee)}' object is not callable`)
 }
@@ -311,7 +312,10 @@ function compileMethodCall(
   const object = defined(objectNode, at)
   return (frame) => {
     const value = object(frame)
-    if (isText(value)) return callTextMethod(value, name, given(frame), frame.run)
+    if (isText(value)) {
+      frame.run.step()
+      return callTextMethod(value, name, given(frame), frame.run)
+    }
     const callee = attributeOf(value, name)
     if (callee === undefined) throw new TemplateError(missingMessage(value, name, frame.run))
     return invoke(callee, given(frame), frame.run)
@@ -322,7 +326,10 @@ function compileMethodCall(
 export function compileFilter({ name, args }: FilterNode, at: Position, operand: Evaluate): Evaluate {
   const filter = findFilter(name) ?? unknown("filter", name, at)
   const given = compileArguments(args, at)
-  return (frame) => filter(operand(frame), given(frame), frame.run)
+  return (frame) => {
+    frame.run.step()
+    return filter(operand(frame), given(frame), frame.run)
+  }
 }
 
 function compileTest({ operand: operandNode, name, args }: TestNode, at: Position): Evaluate {

@@ -65,6 +65,7 @@ export class Output {
   }
 
   print(part: string): void {
+    this.run.step()
     this.text += part
     this.run.checkText(this.text.length)
   }

@@ -1,6 +1,6 @@
 /** What one rendering may cost. A template comes from a model's folder or a client: it is a program that nobody read. */
 export interface TemplateLimits {
-  /** Loop rounds, calls of macros and items that filters take, together. */
+  /** Loop rounds, things printed, calls, filters and the items that they take, together. */
   readonly stepsMax: number
   /** UTF-16 units of the prompt, and of any one text. */
   readonly textUnitsMax: number
@@ -8,7 +8,7 @@ export interface TemplateLimits {
   readonly builtUnitsMax: number
   /** Macros, callers and recursive loops inside each other. Python's own limit on calls is near it. */
   readonly callDepthMax: number
-  /** Milliseconds of one rendering, looked at every few thousand steps. */
+  /** Milliseconds of one rendering, looked at every few hundred steps. */
   readonly millisecondsMax: number
 }
 
@@ -34,7 +34,7 @@ export const systemClock: TemplateClock = { now: () => new Date(), elapsed: () =
 export class TemplateError extends Error {}
 
 /** Steps between two looks at the clock. */
-const stepsBetweenLooks = 4096
+const stepsBetweenLooks = 256
 /** Units that one operation may make without a look at the clock. */
 const quickUnits = 65_536
 

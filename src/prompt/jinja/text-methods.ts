@@ -263,11 +263,11 @@ function splitFromBehind(value: string, between: string): string[] {
   for (;;) {
     const at = end < between.length ? -1 : value.lastIndexOf(between, end - between.length)
     if (at < 0) break
-    parts.unshift(value.slice(at + between.length, end))
+    parts.push(value.slice(at + between.length, end))
     end = at
   }
-  parts.unshift(value.slice(0, end))
-  return parts
+  parts.push(value.slice(0, end))
+  return parts.reverse()
 }
 
 function partition(value: string, separator: Value, last: boolean): Tuple {

@@ -63,11 +63,11 @@ export function wordsFromBehind(value: string, times: number): string[] {
     let at = rest.length
     while (at > 0 && !isSpace(rest.charCodeAt(at - 1))) at -= 1
     if (at === 0) break
-    found.unshift(rest.slice(at))
+    found.push(rest.slice(at))
     rest = strip(rest.slice(0, at), null, "right")
   }
-  if (rest !== "") found.unshift(rest)
-  return found
+  if (rest !== "") found.push(rest)
+  return found.reverse()
 }
 
 /** Python's `str.splitlines`. */
