@@ -59,11 +59,17 @@ export class MockEngine implements AsyncDisposable {
     this.folder = folder
   }
 
-  /** Starts it; `records` keeps every frame that it gets. */
-  static start(program: string, address: string, flags: readonly string[], records = false): MockEngine {
+  /** Starts it; `records` keeps every frame that it gets; `prefix` is a command that replaces itself by it. */
+  static start(
+    program: string,
+    address: string,
+    flags: readonly string[],
+    records = false,
+    prefix: readonly string[] = [],
+  ): MockEngine {
     const folder = records ? mkdtempSync(join(tmpdir(), "sluice-frames-")) : null
     const record = folder === null ? [] : ["--record", folder]
-    const child = Bun.spawn([program, "--handshake", address, ...flags, ...record], {
+    const child = Bun.spawn([...prefix, program, "--handshake", address, ...flags, ...record], {
       stdin: "ignore",
       stdout: "ignore",
       stderr: "ignore",

@@ -27,13 +27,18 @@ export function startServer(...flags: string[]): Promise<Server> {
   return startServerUnder([], ["--sim-step-ms", "1", "--sim-prefill-ms", "0", ...flags])
 }
 
-/**
- * Starts `sluice serve` on a free port behind a command that replaces itself by it (`taskset -c 0`), and waits for the
- * ready line. Throws with everything the process wrote when it ends first or says nothing in time.
- */
-export async function startServerUnder(prefix: readonly string[], flags: readonly string[]): Promise<Server> {
+/** Starts `sluice serve` on a free port behind a command that replaces itself by it (`taskset -c 0`). */
+export function startServerUnder(prefix: readonly string[], flags: readonly string[]): Promise<Server> {
   const command = [process.execPath, "--no-install", "src/main.ts", "serve", "--port", "0"]
-  const child = Bun.spawn([...prefix, ...command, ...flags], {
+  return startProcess([...prefix, ...command, ...flags])
+}
+
+/**
+ * Starts a server by its command and waits for the line that says where it listens; where `origin` is given, nothing is
+ * waited for. Throws with everything the process wrote when it ends first or says nothing in time.
+ */
+export async function startProcess(command: readonly string[], origin: string | null = null): Promise<Server> {
+  const child = Bun.spawn([...command], {
     cwd: root,
     stdin: "ignore",
     stdout: "pipe",
@@ -41,6 +46,7 @@ export async function startServerUnder(prefix: readonly string[], flags: readonl
   })
   let written = ""
   const ready = Promise.withResolvers<string>()
+  if (origin !== null) ready.resolve(origin)
   // Both pipes are read to their ends: a full pipe would stop the server.
   const reading = Promise.all(
     [child.stdout, child.stderr].map(async (pipe) => {
@@ -55,8 +61,8 @@ export async function startServerUnder(prefix: readonly string[], flags: readonl
   const late = setTimeout(() => ready.reject(new Error(`not ready after ${readyMsMax} ms`)), readyMsMax)
   reading.then(() => ready.reject(new Error("ended before it was ready")), ready.reject)
   try {
-    const origin = await ready.promise
-    return { origin, baseURL: `${origin}/v1`, pid: child.pid, end }
+    const listensAt = await ready.promise
+    return { origin: listensAt, baseURL: `${listensAt}/v1`, pid: child.pid, end }
   } catch (reason) {
     child.kill("SIGKILL")
     throw new Error(`${String(reason)}; it wrote:\n${written}`)
