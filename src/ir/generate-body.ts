@@ -6,6 +6,7 @@ import type { Json } from "./conversation"
 import { jsonText } from "./exact-json"
 import type { GenerateRequest } from "./generate-request"
 import type { SamplingParams, StructuredOutputs } from "./sampling"
+import { tokenList } from "./token-list"
 
 /** What the body says of a sequence, by whichever road it came. */
 export type GenerateBodySource = Pick<
@@ -32,7 +33,7 @@ export interface GenerateBody {
 export function generateBody(source: GenerateBodySource): GenerateBody {
   const { kv_transfer_params = null, ec_transfer_params = null, ...extra } = source.sampling.extraArgs ?? {}
   return {
-    token_ids: Array.from(source.promptTokenIds),
+    token_ids: tokenList(source.promptTokenIds),
     sampling_params: samplingBody(source.sampling, Object.keys(extra).length === 0 ? null : extra),
     cache_salt: source.cacheSalt,
     priority: source.priority,

@@ -1,5 +1,6 @@
 import type { EngineError } from "../../ir/engine"
 import type { ChoiceUsage, ItemSink, Outcome } from "../../ir/item-event"
+import { tokenList } from "../../ir/token-list"
 import { chatMessage } from "../chat/present"
 import type { Exchange, StreamView } from "../endpoint"
 import { errorBody } from "../errors"
@@ -23,7 +24,7 @@ export function presentGenerate(exchange: Exchange<GenerateAsk>, folds: readonly
     usage: usageBody(exchange, folds, ask.outputMode === "derender"),
     prompt_logprobs: promptRows === null ? null : promptLogprobs(promptRows, facts.tokenText),
     prompt_token_id_logprobs: null,
-    prompt_token_ids: ask.returnTokenIds ? Array.from(prompts[0]!.tokenIds) : null,
+    prompt_token_ids: ask.returnTokenIds ? tokenList(prompts[0]!.tokenIds) : null,
     mm_placeholders: null,
     metrics: hasMetrics ? timingBody(outcome) : null,
     kv_transfer_params: outcome?.kvTransferParams ?? null,
@@ -153,7 +154,7 @@ class GenerateChoice extends FoldView {
     const promptLogs =
       promptRows === null ? "" : `,"prompt_logprobs":${jsonLine(promptLogprobs(promptRows, exchange.facts.tokenText))}`
     const promptIds =
-      this.isFirst && ask.returnTokenIds ? `,"prompt_token_ids":${jsonLine(Array.from(prompts[0]!.tokenIds))}` : ""
+      this.isFirst && ask.returnTokenIds ? `,"prompt_token_ids":${jsonLine(tokenList(prompts[0]!.tokenIds))}` : ""
     this.isFirst = false
     const params = outcome?.kvTransferParams ?? null
     const transfer = params === null ? "" : `,"kv_transfer_params":${jsonLine(params)}`

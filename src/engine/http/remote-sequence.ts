@@ -28,6 +28,8 @@ export class RemoteSequence implements EngineSequence, EventSink {
   private readonly reader: ChunkReader
   private readonly cancel = new AbortController()
   private readonly output = emptyOutput(new Uint32Array(16))
+  /** vLLM's streams leave logprobs of the prompt out: whoever wants them gets the reply as a whole. */
+  private readonly streams: boolean
   private hasTokens = false
   /** A last output that waits for the counts that come behind it. */
   private held = false
@@ -39,6 +41,7 @@ export class RemoteSequence implements EngineSequence, EventSink {
     this.request = request
     this.receiver = receiver
     this.ports = ports
+    this.streams = request.sampling.promptLogprobs === null
     this.reader = new ChunkReader(request.promptTokenIds)
   }
 
@@ -138,6 +141,11 @@ export class RemoteSequence implements EngineSequence, EventSink {
         await this.refused(upstream, reply)
         return
       }
+      if (!this.streams) {
+        this.event(await reply.text())
+        if (this.held) this.deliver()
+        return
+      }
       const events = new EventReader(this)
       for await (const chunk of reply.body ?? []) {
         if (!events.push(chunk)) this.trouble = disconnected("the service sent an event without an end")
@@ -180,8 +188,8 @@ export class RemoteSequence implements EngineSequence, EventSink {
       request_id: request.requestId,
       model: request.lora?.name ?? null,
       sampling_params: { ...sampling_params, detokenize: false, output_kind: 1 },
-      stream: true,
-      stream_options: { include_usage: true },
+      stream: this.streams,
+      stream_options: this.streams ? { include_usage: true } : null,
     })
   }
 
