@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { type Config, responsesExtensions } from "../../src/config"
+import { gptOssProfile } from "../support/gpt-oss-model"
 import { seededRandom } from "../support/random"
 import { readEvents, type SentEvent } from "../support/sent-events"
 import { startTestRenderer } from "../support/test-renderer"
@@ -20,7 +21,17 @@ const parsers: { readonly [name: string]: Partial<Config> } = {
   "reasoning that is open from the start": { reasoningParser: "deepseek_r1", toolCallParser: "none" },
   "calls alone": { reasoningParser: "none", toolCallParser: "hermes" },
   nothing: { reasoningParser: "none", toolCallParser: "none" },
+  "messages in the Harmony format": { harmonyStartDate: "2026-03-05" },
 }
+
+/** Among the pieces of replies where the format is Harmony's. */
+const harmonyPieces = [
+  "<|channel|>analysis<|message|>hm, so",
+  "<|channel|>final<|message|>",
+  "<|end|><|start|>assistant",
+  '<|channel|>commentary to=functions.look <|constrain|>json<|message|>{"a": "é"}<|call|>',
+  "<|return|>",
+]
 
 const pieces = [
   "Hello",
@@ -45,11 +56,12 @@ interface Case {
   readonly requestKey: string
 }
 
-function randomCase(seed: number, streams: boolean): Case {
+function randomCase(seed: number, streams: boolean, isHarmony: boolean): Case {
   const random = seededRandom(seed)
   const below = (count: number): number => Math.floor(random() * count)
   const chance = (share: number): boolean => random() < share
-  const text = Array.from({ length: below(8) }, () => pieces[below(pieces.length)]!).join("")
+  const known = isHarmony ? [...harmonyPieces, ...harmonyPieces, ...pieces] : pieces
+  const text = Array.from({ length: below(8) }, () => known[below(known.length)]!).join("")
   const shared = {
     vllm_xargs: {
       sim_text: text,
@@ -151,11 +163,13 @@ for (const [name, config] of Object.entries(parsers)) {
   describe(`read for ${name}`, () => {
     let server: TestServer
     let renderer: TestServer
+    const isHarmony = config.harmonyStartDate !== undefined
     beforeAll(async () => {
+      const profile = isHarmony ? await gptOssProfile() : {}
       const both = { responsesExtensions, enablePromptTokensDetails: true, enableScaleOut: true, ...config }
-      server = await startTestServer({ config: both })
-      renderer = await startTestRenderer({ config: both })
-    })
+      server = await startTestServer({ config: both, profile })
+      renderer = await startTestRenderer({ config: both, profile })
+    }, 60_000)
     afterAll(async () => {
       await server.stop()
       await renderer.stop()
@@ -169,7 +183,7 @@ for (const [name, config] of Object.entries(parsers)) {
 
     test("whole answers", async () => {
       for (let seed = 1; seed <= seeds; seed++) {
-        const { path, body, requestKey } = randomCase(seed, false)
+        const { path, body, requestKey } = randomCase(seed, false, isHarmony)
         const direct = await ok(server.post(path, body))
         const rendered = await ok(renderer.post(`${path}/render`, body))
         const list: Loose[] = Array.isArray(rendered) ? rendered : [rendered]
@@ -191,7 +205,7 @@ for (const [name, config] of Object.entries(parsers)) {
 
     test("streams, chunk by chunk with the state in the client's hands", async () => {
       for (let seed = 1_001; seed <= 1_000 + seeds; seed++) {
-        const { path, body, requestKey } = randomCase(seed, true)
+        const { path, body, requestKey } = randomCase(seed, true, isHarmony)
         const direct = await server.events(path, body)
         const rendered = await ok(renderer.post(`${path}/render`, { ...body, stream: true }))
         const [one] = Array.isArray(rendered) ? rendered : [rendered]
