@@ -1,13 +1,14 @@
 /**
- * Writes test/golden/templates/hashes.json: what the reference makes of every real template and conversation of
- * test/prompt. Needs Python: `bun scripts/template-golden.ts`. Run it when a template or conversation is new.
+ * Writes test/golden/templates: what the reference makes of every real template and conversation of test/prompt, as
+ * hashes, and of the probes there. Needs Python: `bun scripts/template-golden.ts`. Run it when a template or conversation is new.
  */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { triedConversations } from "../test/prompt/conversations"
 import { realTemplates } from "../test/prompt/template-corpus"
-import { type GoldenTemplates, goldenFile, hashOf, hashOfRendering } from "../test/prompt/template-golden"
+import { type GoldenTemplates, goldenFile, hashOf, hashOfRendering, probeFile } from "../test/prompt/template-golden"
 import { askOracle, openOracle } from "../test/prompt/template-oracle"
+import { templateProbes } from "../test/prompt/template-probes"
 
 const reference = await openOracle()
 const templates = realTemplates()
@@ -25,4 +26,8 @@ const golden: GoldenTemplates = {
 }
 mkdirSync(join(goldenFile, ".."), { recursive: true })
 writeFileSync(goldenFile, `${JSON.stringify(golden, null, 1)}\n`)
+
+const probes = await askOracle(templateProbes.map(([template, context]) => ({ template, contexts: [context] })))
+const answered = templateProbes.map(([template, context], i) => ({ template, context, ...probes[i]![0]! }))
+writeFileSync(probeFile, `${JSON.stringify({ reference, answered }, null, 1)}\n`)
 console.log(`${templates.length} templates × ${contexts.length} conversations, ${reference}`)

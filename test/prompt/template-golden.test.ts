@@ -2,10 +2,19 @@
 import { describe, expect, test } from "bun:test"
 import { Template } from "@huggingface/jinja"
 import golden from "../golden/templates/hashes.json"
+import probes from "../golden/templates/probes.json"
 import { triedConversations } from "./conversations"
 import { realTemplates } from "./template-corpus"
 import { type GoldenTemplates, hashOf, hashOfRendering } from "./template-golden"
 import { renderOurselves } from "./template-oracle"
+import { templateProbes } from "./template-probes"
+
+interface Probe {
+  readonly template: string
+  readonly context: string
+  readonly text?: string
+  readonly error?: string
+}
 
 const { conversations, templates, reference }: GoldenTemplates = golden
 const here = new Map(realTemplates().map(({ name, text }) => [name, text]))
@@ -28,6 +37,21 @@ describe(`rendered as by ${reference}`, () => {
         return ourHash === hash ? [] : [{ conversation: triedConversations[i]!.name, hash, ours: ours[i] }]
       })
       expect(differing).toEqual([])
+    })
+  }
+})
+
+describe("probes have the reference's answer", () => {
+  test("and are those that it was asked", () => {
+    expect(probes.answered.map(({ template, context }) => [template, context])).toEqual(
+      templateProbes.map((each) => [...each]),
+    )
+  })
+  for (const { template, context, ...answer } of probes.answered as readonly Probe[]) {
+    test(JSON.stringify(template), () => {
+      const [ours] = renderOurselves({ template, contexts: [context] })
+      if ("text" in answer && answer.text !== undefined) expect(ours).toEqual({ text: answer.text })
+      else expect(ours).toEqual({ error: expect.any(String) })
     })
   }
 })

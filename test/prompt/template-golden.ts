@@ -5,7 +5,10 @@ import type { Rendering } from "./template-oracle"
 /** The file of hashes. */
 export const goldenFile = join(import.meta.dir, "../golden/templates/hashes.json")
 
-/** What it holds. */
+/** The file of probes with their answers. */
+export const probeFile = join(import.meta.dir, "../golden/templates/probes.json")
+
+/** What the file of hashes holds. */
 export interface GoldenTemplates {
   /** Versions that made it. */
   readonly reference: string

@@ -1,0 +1,60 @@
+/** What a client wrote reaches a chat template as it wrote it, through either API; and a template's refusal comes back. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { startTestServer, type TestServer } from "../support/test-server"
+
+const template = `{%- for m in messages %}{% if m.tool_calls %}{{ m.tool_calls[0].function.arguments | tojson }}{% endif %}
+{%- if m.content == 'refuse' %}{{ raise_exception('I will not.') }}{% endif %}{% endfor %}
+{%- for t in tools or [] %}|{{ t.function.parameters | tojson }}|{{ t.function.parameters }}{% endfor %}
+{%- for d in documents or [] %}|{{ d }}{% endfor %}|{{ scale }}|{{ settings }}`
+
+const parameters =
+  '{"type":"object","properties":{"b":{"maximum":14.0},"10":{"const":9007199254740993},"2":{"default":1e3}}}'
+const written =
+  '{"type": "object", "properties": {"b": {"maximum": 14.0}, "10": {"const": 9007199254740993}, "2": {"default": 1000.0}}}'
+const printed =
+  "{'type': 'object', 'properties': {'b': {'maximum': 14.0}, '10': {'const': 9007199254740993}, '2': {'default': 1000.0}}}"
+const kwargs = '"chat_template_kwargs":{"scale":2.0,"settings":{"z":1.0,"1":[0.5,3.0,3]}}'
+
+let server: TestServer
+
+beforeAll(async () => {
+  server = await startTestServer({
+    config: { enableScaleOut: true },
+    profile: { chatTemplates: { default: template } },
+  })
+})
+afterAll(() => server.stop())
+
+async function prompt(path: string, body: string): Promise<string> {
+  const rendered = await server.post(path, body)
+  expect([rendered.status, rendered.text]).toEqual([200, expect.any(String)])
+  const { token_ids: tokens, tokens: counted } = rendered.json
+  const detokenized = await server.post("/detokenize", { tokens: tokens ?? counted })
+  return detokenized.json.prompt
+}
+
+describe("floats, long integers and the order of keys", () => {
+  test("of tools, arguments, documents and kwargs are in a chat's prompt", async () => {
+    const call = `{"id":"a","type":"function","function":{"name":"f","arguments":${JSON.stringify('{"2":2.0,"1":18446744073709551616,"x":[1.0,1]}')}}}`
+    const text = await prompt(
+      "/tokenize",
+      `{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":null,"tool_calls":[${call}]}],"tools":[{"type":"function","function":{"name":"f","parameters":${parameters}}}],"documents":[{"text":"t","score":1.0}],${kwargs}}`,
+    )
+    expect(text).toBe(
+      `{"2": 2.0, "1": 18446744073709551616, "x": [1.0, 1]}|${written}|${printed}|{'text': 't', 'score': 1.0}|2.0|{'z': 1.0, '1': [0.5, 3.0, 3]}`,
+    )
+  })
+
+  test("and of a Responses request as well", async () => {
+    const text = await prompt(
+      "/v1/responses/render",
+      `{"input":"hi","tools":[{"type":"function","name":"f","parameters":${parameters}}],${kwargs}}`,
+    )
+    expect(text).toBe(`|${written}|${printed}|2.0|{'z': 1.0, '1': [0.5, 3.0, 3]}`)
+  })
+})
+
+test("a template's refusal is a 400 with its words", async () => {
+  const refused = await server.post("/v1/chat/completions", { messages: [{ role: "user", content: "refuse" }] })
+  expect([refused.status, refused.json.error.message]).toEqual([400, expect.stringContaining("I will not.")])
+})
