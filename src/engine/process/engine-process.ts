@@ -98,10 +98,15 @@ export class EngineProcess {
       return
     }
     this.child = child
-    this.watcher?.watch(child.pid)
     log(`engine: process ${child.pid}: ${joinShellWords(command)}`)
-    const lines = Promise.all([this.readLines(child.stdout), this.readLines(child.stderr)])
+    const lines = this.readOutput(child)
     void child.exited.then(() => this.left(child, lines))
+  }
+
+  /** Nobody hears of the engine before it is sure to end with us. */
+  private async readOutput(child: Bun.Subprocess<"ignore", "pipe", "pipe">): Promise<void> {
+    await this.watcher?.watch(child.pid)
+    await Promise.all([this.readLines(child.stdout), this.readLines(child.stderr)])
   }
 
   private async readLines(stream: ReadableStream<Uint8Array>): Promise<void> {
@@ -113,7 +118,7 @@ export class EngineProcess {
   private async left(child: Bun.Subprocess, lines: Promise<unknown>): Promise<void> {
     await endGroup(child.pid)
     this.cancelTimer()
-    this.watcher?.watch(null)
+    void this.watcher?.watch(null)
     this.child = null
     const late = Promise.withResolvers<void>()
     const cancel = this.clock.after(lastLinesMs, late.resolve)

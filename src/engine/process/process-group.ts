@@ -72,15 +72,15 @@ export class GroupWatcher {
     })
   }
 
-  /** The group to end when we go; null = none. */
-  watch(group: number | null): void {
+  /** The group to end when we go; null = none. Settles when the watcher can know it. */
+  async watch(group: number | null): Promise<void> {
     this.shell.stdin.write(`${group ?? ""}\n`)
-    this.shell.stdin.flush()
+    await this.shell.stdin.flush()
   }
 
   /** Nothing is to be watched any more. Settles when the watcher has ended. */
   async close(): Promise<void> {
-    this.watch(null)
+    await this.watch(null)
     this.shell.stdin.end()
     await this.shell.exited
   }

@@ -313,7 +313,7 @@ test("the watcher ends with nothing to watch, and by the end of its pipe", async
   await idle.close()
   const group = Bun.spawn(["sleep", "1000"], { detached: true })
   const watcher = new GroupWatcher()
-  watcher.watch(group.pid)
+  await watcher.watch(group.pid)
   await watcher.close()
   expect(isRunning(group.pid)).toBe(true)
   group.kill("SIGKILL")
