@@ -432,7 +432,7 @@ class Author {
         `${this.expression("dictionary", depth - 1)}.${this.pick(["items", "keys", "values"])}()${this.pick([" | list", ""])}`,
       () =>
         `(${this.expression("dictionary", depth - 1)} | ${this.pick(["items | list", "list", "dictsort", "dictsort(by='value')", "dictsort(reverse=true)"])})`,
-      () => `range(${this.pick([i(), `${i()}, 5`, "5, 0, -2", "0"])})`,
+      () => `range(${this.pick([String(this.below(7)), `${this.below(4)}, 5`, "5, 0, -2", "0"])})`,
       () =>
         `${this.expression("text", depth - 1)}.${this.pick(["split", "rsplit", "splitlines", "partition", "rpartition"])}(${this.pick(["", this.leaf("text"), "' '", "','", "',', 1"])})`,
       () => `(${this.expression("text", depth - 1)} | list)`,

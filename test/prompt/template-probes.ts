@@ -1,5 +1,11 @@
 /** Small templates, each for something that was wrong once or that templates trip over. Answers: the reference's own. */
 export const templateProbes: readonly (readonly [template: string, context: string])[] = [
+  ["{% for s in [1, 2] if s == 9 %}{% endfor %}{{ s }}", '{"s": "kept"}'],
+  [
+    "{% macro m() %}{{ s }}{% endmacro %}{% for s in [1, 2] if s == 2 %}{{ m() }}{% endfor %}{{ m() }}",
+    '{"s": "kept"}',
+  ],
+  ["{{ dict(nope) }}", "{}"],
   ["{{ 'a' | center(9) }}|{{ 'abc'.center(6,'*') }}|{{ 'x' | indent(2, true) }}", "{}"],
   ["{{ (x|tojson|safe) + '<e>' }}", "{}"],
   ["{{ ('<' | e) + '>' }}|{{ ['<' | e, '>'] | join('&') }}|{{ '%s' | e | format('<') }}", "{}"],

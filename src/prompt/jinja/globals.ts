@@ -60,6 +60,7 @@ function dictionaryOf(callee: string, given: Arguments, run: Run): Dictionary {
   const [source] = given.positional
   if (source instanceof Dictionary) for (const [key, value] of source.entries()) made.set(key, value)
   else if (given.positional.length > 0) {
+    if (source === undefined) throw new TemplateError("a value is undefined")
     for (const pair of listed(source, run)) {
       const items = listed(pair, run)
       if (items.length !== 2) {
@@ -108,7 +109,8 @@ function range(given: Arguments): Value {
     throw new TemplateError(`range expected 1 to 3 arguments, got ${given.positional.length}`)
   }
   const [first = 0, second, step = 1] = given.positional.map((value) => {
-    if (typeof value === "number" || typeof value === "boolean" || typeof value === "bigint") return toIndex(value)
+    if (typeof value === "number" || typeof value === "boolean") return toIndex(value)
+    if (typeof value === "bigint") throw new TemplateError("Python int too large to convert to C ssize_t")
     throw new TemplateError(`'${typeName(value)}' object cannot be interpreted as an integer`)
   })
   if (step === 0) throw new TemplateError("range() arg 3 must not be zero")

@@ -313,7 +313,7 @@ class StatementCompiler {
     const scope = outer.inner(activation)
     scope.sets(target, true)
     scope.reads(testNode)
-    const standing = { ...at, scope, soft: false }
+    const standing = { ...at, scope, soft: false, top: false }
     const bind = assigning(target, standing)
     const test = compileExpression(testNode, standing)
     const enter = entering(scope)
