@@ -74,8 +74,12 @@ export class GroupWatcher {
 
   /** The group to end when we go; null = none. Settles when the watcher can know it. */
   async watch(group: number | null): Promise<void> {
-    this.shell.stdin.write(`${group ?? ""}\n`)
-    await this.shell.stdin.flush()
+    try {
+      this.shell.stdin.write(`${group ?? ""}\n`)
+      await this.shell.stdin.flush()
+    } catch {
+      // Somebody ended the watcher: nothing more can be told to it, and the engine runs on unwatched.
+    }
   }
 
   /** Nothing is to be watched any more. Settles when the watcher has ended. */
