@@ -417,7 +417,7 @@ class Author {
   }
 
   private list(depth: number): string {
-    const [l, i] = [() => this.expression("list", depth - 1), () => this.leaf("integer")]
+    const l = () => this.expression("list", depth - 1)
     return this.pick<() => string>([
       () => `(${l()} + ${l()})`,
       () => `(${l()} * ${this.below(3)})`,
