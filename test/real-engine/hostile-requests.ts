@@ -13,6 +13,9 @@ export interface HostileRequest {
   readonly leaves: boolean
 }
 
+/** Tokens of a reply that is read to its end. */
+const shortReply = "2"
+
 /** JSON text of a value. */
 const text = (value: unknown): string => JSON.stringify(value)
 const texts = (...values: readonly unknown[]): string[] => values.map(text)
@@ -289,19 +292,21 @@ const endpoints = [
   },
 ] as const
 
-/** The next hostile request; `random` gives numbers in [0, 1). Replies are short unless a field says otherwise. */
+/** The next hostile request; `random` gives numbers in [0, 1). Of long replies only the beginning is read. */
 export function hostileRequest(random: () => number): HostileRequest {
   const pick = <Value>(values: readonly Value[]): Value => values[Math.floor(random() * values.length)]!
   const { path, input, plain, odd, limit } = pick(endpoints)
   const members = new Map([
     [input as string, random() < 0.2 ? pick(odd) : plain],
-    [limit, "2"],
+    [limit, shortReply],
   ])
   for (let count = 1 + Math.floor(random() * 3); count > 0; count--) {
     const field = pick(Object.keys(fields))
     members.set(field, random() < 0.25 ? pick(anyValue) : pick(fields[field]!))
   }
-  if (random() < 0.4) members.set("stream", "true")
+  // Nobody waits for a reply that may fill the window.
+  const isLong = members.get(limit) !== shortReply || members.has("max_completion_tokens")
+  if (isLong || random() < 0.4) members.set("stream", "true")
   const body = `{${[...members].map(([name, value]) => `${text(name)}: ${value}`).join(", ")}}`
-  return { path, body, headers: random() < 0.15 ? pick(headerSets) : {}, leaves: random() < 0.1 }
+  return { path, body, headers: random() < 0.15 ? pick(headerSets) : {}, leaves: isLong || random() < 0.1 }
 }
