@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
+import { signalGroup } from "../../src/engine/process/process-group"
 import { seededRandom } from "../support/random"
 import type { Loose } from "../support/transcripts"
 import { comparable, withCloseLogprobs } from "./golden-answer"
@@ -12,7 +13,7 @@ import { type GoldenRequest, goldenRequests, servedName } from "./golden-request
 import { hostileRequest } from "./hostile-requests"
 import { contextTokensMax, engineFlags, engineVersion, missingRealEngine, vllmServe } from "./installation"
 import { Served, until } from "./served"
-import { signalGroup, startVllm, type VllmProcess } from "./vllm-process"
+import { startVllm, type VllmProcess } from "./vllm-process"
 
 const golden: Loose = JSON.parse(readFileSync(join(import.meta.dir, "golden.json"), "utf8"))
 

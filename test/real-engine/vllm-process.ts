@@ -1,7 +1,8 @@
+import { GroupWatcher, signalGroup } from "../../src/engine/process/process-group"
 import { repository } from "../support/serve"
 import { engineEnvironment, engineFlags, vllmServe } from "./installation"
 
-/** A headless engine that somebody else than the server started. Its processes are a group of their own. */
+/** A headless engine that somebody else than the server started. Its processes are a group that ends with the tests. */
 export interface VllmProcess {
   /** A signal to all of its processes. */
   signal(signal: NodeJS.Signals): void
@@ -21,22 +22,14 @@ export function startVllm(port: number): VllmProcess {
     stderr: "ignore",
     detached: true,
   })
-  const signal = (name: NodeJS.Signals): void => signalGroup(child.pid, name)
+  const watcher = new GroupWatcher()
+  watcher.watch(child.pid)
   return {
-    signal,
+    signal: (name) => void signalGroup(child.pid, name),
     kill: async () => {
-      signal("SIGKILL")
+      signalGroup(child.pid, "SIGKILL")
       await child.exited
+      await watcher.close()
     },
-  }
-}
-
-/** Signals a group of processes, unless all of them are gone. */
-export function signalGroup(group: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(-group, signal)
-  } catch (error) {
-    const isGone = error instanceof Error && "code" in error && error.code === "ESRCH"
-    if (!isGone) throw error
   }
 }
