@@ -23,14 +23,17 @@ export class FrameBuffer {
 
   /** Hot (bench/fold.ts): adds one frame; `number` -1 = not numbered. */
   delta(frame: DeltaFrame, text: string, number: number): void {
+    const head = frame.head.bytes
+    const tail = frame.tail.bytes
+    const end = frame.end.bytes
     // A character becomes at most `\u0000`, a number has at most 10 digits.
-    this.reserve(frame.head.length + frame.tail.length + frame.end.length + text.length * 6 + 2 + 10)
-    this.copy(frame.head)
+    this.reserve(head.length + tail.length + end.length + text.length * 6 + 2 + 10)
+    this.copy(head)
     this.json(text)
-    this.copy(frame.tail)
+    this.copy(tail)
     if (number < 0) return
     this.digits(number)
-    this.copy(frame.end)
+    this.copy(end)
   }
 
   /** The bytes that wait. The view is the reader's until the next call of another method. */

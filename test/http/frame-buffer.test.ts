@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test"
-import { DeltaFrame } from "../../src/http/delta-frame"
+import { DeltaFrame, FramePart } from "../../src/http/delta-frame"
 import { FrameBuffer } from "../../src/http/frame-buffer"
 import { jsonString } from "../../src/http/json-string"
 import { seededRandom } from "../support/random"
@@ -10,7 +10,7 @@ function taken(buffer: FrameBuffer): string {
   return text
 }
 
-const bare = new DeltaFrame("", "")
+const bare = new DeltaFrame("", new FramePart(""))
 
 describe("a frame with a text", () => {
   test("has every UTF-16 unit as JSON.stringify has it, alone and among others", () => {
@@ -39,8 +39,12 @@ describe("a frame with a text", () => {
   })
 
   test("stands between its head and its tail, and the number and the end behind them", () => {
-    const frame = new DeltaFrame('data: {"é":', ',"number":', "}\n\n")
-    const long = new DeltaFrame(`data: ${"x".repeat(300)}`, "y".repeat(300), "z".repeat(300))
+    const frame = new DeltaFrame('data: {"é":', new FramePart(',"number":'), new FramePart("}\n\n"))
+    const long = new DeltaFrame(
+      `data: ${"x".repeat(300)}`,
+      new FramePart("y".repeat(300)),
+      new FramePart("z".repeat(300)),
+    )
     const buffer = new FrameBuffer()
     let expected = ""
     for (const number of [-1, 0, 9, 10, 99, 100, 12_345, 999_999_999, 1_000_000_000, 2 ** 31 - 1]) {

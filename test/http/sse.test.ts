@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test"
 import { connect, type Socket } from "node:net"
-import { DeltaFrame } from "../../src/http/delta-frame"
+import { DeltaFrame, FramePart } from "../../src/http/delta-frame"
 import { type SseWriter, type StreamLoss, sseResponse } from "../../src/http/sse"
 
 /** What a request's path asks for, and what became of it. */
@@ -234,7 +234,7 @@ test("frames with a text are whole for a client that begins to read late, though
   const { client, stream } = await opened()
   client.pause()
   // 16 MB in small writes: first the kernel takes them, then Bun holds them, then they wait here.
-  const frame = new DeltaFrame("data: ", ` ${"z".repeat(1_500)} `, "\n\n")
+  const frame = new DeltaFrame("data: ", new FramePart(` ${"z".repeat(1_500)} `), new FramePart("\n\n"))
   let written = ""
   for (let i = 0; i < 10_000; i++) {
     stream.writer.writeDelta(frame, `no. ${i}`, i)

@@ -1,4 +1,4 @@
-import { DeltaFrame, type WriteDelta } from "../../http/delta-frame"
+import { DeltaFrame, FramePart, type WriteDelta } from "../../http/delta-frame"
 import { jsonString } from "../../http/json-string"
 import type { EngineError } from "../../ir/engine"
 import type { ChoiceUsage, ItemOpening, ItemSink, Outcome } from "../../ir/item-event"
@@ -95,7 +95,8 @@ class ChatChoice extends FoldView {
     super.open(item)
     this.kind = item.kind
     if (item.kind === "call") this.openCall(item)
-    if (!this.gathers) this.deltaFrame = new DeltaFrame(`${this.deltaHead}${this.deltaKey()}`, this.deltaEnd())
+    const tail = item.kind === "call" ? callTail : textTail
+    if (!this.gathers) this.deltaFrame = new DeltaFrame(`${this.deltaHead}${this.deltaKey()}`, tail)
     if (item.joiner !== undefined) this.show(item.joiner)
   }
 
@@ -122,10 +123,6 @@ class ChatChoice extends FoldView {
   private deltaKey(): string {
     if (this.kind === "call") return `{"tool_calls":[{"index":${this.callIndex},"function":{"arguments":`
     return this.kind === "reasoning" ? '{"reasoning":' : '{"content":'
-  }
-
-  private deltaEnd(): string {
-    return `${this.kind === "call" ? "}}]}" : "}"}${plainTail}`
   }
 
   override flush(): void {
@@ -207,3 +204,5 @@ class ChatChoice extends FoldView {
 
 /** Behind the delta of a chunk that carries nothing else. */
 const plainTail = ',"logprobs":null,"finish_reason":null,"token_ids":null}]}\n\n'
+const textTail = new FramePart(`}${plainTail}`)
+const callTail = new FramePart(`}}]}${plainTail}`)

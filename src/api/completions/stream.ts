@@ -1,4 +1,4 @@
-import { DeltaFrame, type WriteDelta } from "../../http/delta-frame"
+import { DeltaFrame, FramePart, type WriteDelta } from "../../http/delta-frame"
 import type { EngineError } from "../../ir/engine"
 import type { ChoiceUsage, ItemSink, Outcome } from "../../ir/item-event"
 import { ChunkStream } from "../chunk-stream"
@@ -125,5 +125,6 @@ class CompletionChoice extends FoldView {
 }
 
 /** Behind the text of a chunk that carries nothing else. */
-const plainTail =
-  ',"logprobs":null,"finish_reason":null,"stop_reason":null,"prompt_token_ids":null,"token_ids":null}]}\n\n'
+const plainTail = new FramePart(
+  ',"logprobs":null,"finish_reason":null,"stop_reason":null,"prompt_token_ids":null,"token_ids":null}]}\n\n',
+)

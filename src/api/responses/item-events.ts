@@ -1,4 +1,4 @@
-import { DeltaFrame } from "../../http/delta-frame"
+import { DeltaFrame, FramePart } from "../../http/delta-frame"
 import type { ItemOpening } from "../../ir/item-event"
 import type { Fold, FoldedItem } from "../fold"
 import { jsonLine } from "../frames"
@@ -22,9 +22,9 @@ const deltaTypes = {
 } as const
 
 /** Behind a delta, up to the sequence number; and what stands behind that. */
-const plainTail = ',"sequence_number":'
-const textTail = ',"logprobs":[],"sequence_number":'
-const deltaEnd = "}\n\n"
+const plainTail = new FramePart(',"sequence_number":')
+const textTail = new FramePart(',"logprobs":[],"sequence_number":')
+const deltaEnd = new FramePart("}\n\n")
 
 /** Writes what happens to items as events (RESPONSES 10). Knows one open item. */
 export class ItemEvents {
@@ -32,7 +32,7 @@ export class ItemEvents {
   private readonly ask: ResponseAsk
   private readonly fold: Fold
   private deltaHead = ""
-  private frame = new DeltaFrame("", "")
+  private frame = new DeltaFrame("", plainTail)
   /** Of the open item, when it is a call of a custom tool. */
   private custom: CustomInput | null = null
 
@@ -73,7 +73,7 @@ export class ItemEvents {
 
   /** More of the open message, with the logprobs of its tokens. */
   textDelta(text: string, logprobs: readonly object[]): void {
-    const tail = `,"logprobs":${jsonLine(logprobs)}${plainTail}`
+    const tail = new FramePart(`,"logprobs":${jsonLine(logprobs)}${plainTail.text}`)
     this.writer.deltaEvent(new DeltaFrame(this.deltaHead, tail, deltaEnd), text)
   }
 
