@@ -213,6 +213,15 @@ describe("a rendering is bounded", () => {
     }
   })
 
+  test("in what reading it costs: nothing grows with the square of its length", () => {
+    const branches = Array.from({ length: 3_000 }, (_, i) => `{% if a %}{% set v${i} = 1 %}{% endif %}`).join("")
+    expect(outcome(branches)).toBe("rendered: ")
+    expect(outcome("x".repeat(256 * 1024 + 1))).toContain("the template is too long")
+    expect(outcome(`{{ 1${" + 1".repeat(60_000)} }}`)).toStartWith("unreadable: ")
+    expect(outcome("{{ '%(' * 500000 % {} }}")).toBe("refused: incomplete format key")
+    expect(outcome(`{{ '${"a".repeat(250_000)}' | length }}`)).toBe("rendered: 250000")
+  })
+
   test("and what real templates need is far below", () => {
     const long = `{% for i in range(2000) %}{{ i }} {{ s | upper }} {{ d | tojson }}{% endfor %}`
     expect(outcome(long, { stepsMax: 20_000 })).toStartWith("rendered: ")

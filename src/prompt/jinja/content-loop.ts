@@ -1,5 +1,8 @@
 import { type Expression, nodesOf, type Statement } from "./syntax"
 
+/** From name to name, against the order of the template: no template does it twice. */
+const handOversMax = 16
+
 /**
  * Whether some loop runs over a message's content, directly or through a name it was given. Source: CHAT 2, the
  * `auto` rule of vLLM's content format; a macro that loops over its own parameter does not count, as there.
@@ -10,7 +13,8 @@ export function loopsOverContent(statements: readonly Statement[]): boolean {
   const messages = new Set<string>()
   const contents = new Set<string>()
   // Names are followed until no more are found: a template may hand `messages` on from one name to the next.
-  for (let size = -1; size !== lists.size + messages.size + contents.size; ) {
+  let size = -1
+  for (let round = 0; round < handOversMax && size !== lists.size + messages.size + contents.size; round++) {
     size = lists.size + messages.size + contents.size
     for (const node of all) {
       if (node.type === "for" && node.target.type === "name" && isOneOf(node.iterable, lists)) {

@@ -4,7 +4,7 @@
  */
 import { TemplateError } from "./run"
 import { unescapeLiteral } from "./string-literal"
-import { strip } from "./whitespace"
+import { space, strip } from "./whitespace"
 
 /** What a token is; operators (brackets and commas too) carry their spelling. */
 export type TokenKind =
@@ -27,10 +27,9 @@ export interface Token {
   readonly line: number
 }
 
-/** UTF-16 units of a template: far above any real one (the largest known has 60 KB). */
-export const templateUnitsMax = 4 * 1024 * 1024
+/** UTF-16 units of a template: far above any real one (the largest known has 60 KB). Compiling takes time with it. */
+export const templateUnitsMax = 256 * 1024
 
-const space = "\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000"
 const opening = /\{[{%#]/g
 const rawBegin = new RegExp(`\\{%[-+]?[${space}]*raw[${space}]*(?:-%\\}[${space}]*|%\\})`, "y")
 const rawEnd = new RegExp(`\\{%([-+]?)[${space}]*endraw[${space}]*(?:\\+%\\}|-%\\}[${space}]*|%\\}\\n?)`, "g")
@@ -41,7 +40,7 @@ const blanks = new RegExp(`[${space}]+`, "y")
 const float = /(?<!\.)(?:\d+_)*\d+(?:(?:\.(?:\d+_)*\d+)?e[+-]?(?:\d+_)*\d+|\.(?:\d+_)*\d+)/iy
 const integer = /0b(?:_?[01])+|0o(?:_?[0-7])+|0x(?:_?[\da-f])+|[1-9](?:_?\d)*|0(?:_?0)*/iy
 const name = /[\p{XID_Start}_]\p{XID_Continue}*/uy
-const text = /'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"/sy
+const text = /'[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*"/sy
 const operator = /\/\/|\*\*|==|!=|>=|<=|[-+/*%~[\](){}><=.:|,;]/y
 const closers: { readonly [opener: string]: string } = { "(": ")", "[": "]", "{": "}" }
 
@@ -56,13 +55,14 @@ class Lexer {
   private readonly tokens: Token[] = []
   private at = 0
   private line = 1
-  /** Where `line` was counted. */
-  private countedTo = 0
+  /** The first line end that was not counted yet, or -1. */
+  private nextBreak: number
   /** Whether the last tag ended with a line end, so that the text behind it begins a line. */
   private startsLine = true
 
   constructor(source: string) {
     this.source = source
+    this.nextBreak = source.indexOf("\n")
   }
 
   tokenize(): readonly Token[] {
@@ -191,19 +191,20 @@ class Lexer {
   }
 
   private push(kind: TokenKind, value: string): void {
-    for (
-      let i = this.source.indexOf("\n", this.countedTo);
-      i >= 0 && i < this.at;
-      i = this.source.indexOf("\n", i + 1)
-    ) {
-      this.line += 1
-      this.countedTo = i + 1
-    }
+    this.countLines()
     this.tokens.push({ kind, text: value, line: this.line })
   }
 
+  /** Looks for each line end once, however many tokens stand before it. */
+  private countLines(): void {
+    while (this.nextBreak >= 0 && this.nextBreak < this.at) {
+      this.line += 1
+      this.nextBreak = this.source.indexOf("\n", this.nextBreak + 1)
+    }
+  }
+
   private failure(message: string): TemplateError {
-    this.push("end", "")
+    this.countLines()
     return new TemplateError(`line ${this.line}: ${message}`)
   }
 }

@@ -17,7 +17,7 @@ import {
   type Value,
 } from "./value"
 
-const directive = /%(?:\(([^)]*)\))?([-+ #0]*)(\d+|\*)?(?:\.(\d+|\*)?)?[hlL]?(.)?/gsu
+const directive = /%(?:\(([^)]*)\)|(\())?([-+ #0]*)(\d+|\*)?(?:\.(\d+|\*)?)?[hlL]?(.)?/gsu
 
 /** Python's `'%s of %d' % (a, b)`, with its names, flags, widths and precisions; escaping for an escaped format. */
 export function formatPercent(format: string | Markup, given: Value, run: Run): Value {
@@ -42,11 +42,20 @@ class PercentFormat {
   }
 
   format(plain: string): string {
-    const made = plain.replace(directive, (whole: string, name, flags, width, precision, code) => {
+    let made = ""
+    let from = 0
+    // One by one: `replace` would look for all of them before the first error shows.
+    for (const { 0: whole, 1: name, 2: openKey, 3: flags, 4: width, 5: precision, 6: code, index } of plain.matchAll(
+      directive,
+    )) {
+      if (openKey !== undefined) throw new TemplateError("incomplete format key")
       if (code === undefined) throw new TemplateError("incomplete format")
       const hasPoint = whole.includes(".", name === undefined ? 0 : whole.indexOf(")"))
-      return this.directive(code, name, flags, width, hasPoint ? (precision ?? "0") : undefined)
-    })
+      const places = hasPoint ? (precision ?? "0") : undefined
+      made += plain.slice(from, index) + this.directive(code, name, flags ?? "", width, places)
+      from = index + whole.length
+    }
+    made += plain.slice(from)
     if (this.used < this.values.length && !this.byName && !this.allowsUnused()) {
       throw new TemplateError("not all arguments converted during string formatting")
     }

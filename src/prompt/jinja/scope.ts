@@ -39,19 +39,19 @@ export type Load =
 export class Scope {
   readonly activation: Activation
   private readonly parent: Scope | null
+  /** What a branch of an `if` goes on from: it is asked where the branch itself knows nothing. */
+  private readonly before: Scope | null
   /** All places ever given in this scope: branches of an `if` that set the same name share one. */
   private readonly own: Map<string, Place>
-  private readonly known: Map<string, Place>
-  private readonly loadsByPlace: Map<Place, Load>
-  private readonly stores: Set<string>
+  private readonly known = new Map<string, Place>()
+  private readonly loadsByPlace = new Map<Place, Load>()
+  private readonly stores = new Set<string>()
 
-  constructor(parent: Scope | null, activation: Activation, branchOf: Scope | null = null) {
+  constructor(parent: Scope | null, activation: Activation, before: Scope | null = null) {
     this.parent = parent
     this.activation = activation
-    this.own = branchOf?.own ?? new Map()
-    this.known = new Map(branchOf?.known)
-    this.loadsByPlace = new Map(branchOf?.loadsByPlace)
-    this.stores = new Set(branchOf?.stores)
+    this.before = before
+    this.own = before?.own ?? new Map()
   }
 
   /** A scope inside this one, in the same activation or in one of its own. */
@@ -71,7 +71,15 @@ export class Scope {
 
   /** The place of a name, here or in a scope around; null for names that nothing was said about. */
   find(name: string): Place | null {
-    return this.known.get(name) ?? this.parent?.find(name) ?? null
+    return this.findHere(name) ?? this.parent?.find(name) ?? null
+  }
+
+  private findHere(name: string): Place | undefined {
+    return this.known.get(name) ?? this.before?.findHere(name)
+  }
+
+  private isStored(name: string): boolean {
+    return this.stores.has(name) || (this.before?.isStored(name) ?? false)
   }
 
   /** A name that is filled from outside: a macro's parameter, a loop's variable. */
@@ -100,7 +108,7 @@ export class Scope {
 
   private store(name: string): void {
     this.stores.add(name)
-    if (this.known.has(name)) return
+    if (this.findHere(name) !== undefined) return
     const outer = this.parent?.find(name) ?? null
     this.define(name, outer === null ? { kind: "missing" } : { kind: "copy", from: outer })
   }
@@ -192,7 +200,7 @@ export class Scope {
   }
 
   private merge(branches: readonly Scope[]): void {
-    const stored = new Set(branches.flatMap((branch) => [...branch.stores]).filter((name) => !this.stores.has(name)))
+    const stored = new Set(branches.flatMap((branch) => [...branch.stores]).filter((name) => !this.isStored(name)))
     for (const branch of branches) {
       for (const [name, place] of branch.known) this.known.set(name, place)
       for (const [place, load] of branch.loadsByPlace) this.loadsByPlace.set(place, load)

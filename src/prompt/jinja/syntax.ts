@@ -265,9 +265,12 @@ export function fallbacksOf(parameters: readonly ParameterNode[]): Expression[] 
 
 /** All nodes below (and including) the given ones, outer before inner. */
 export function* nodesOf(nodes: readonly Node[]): Generator<Node> {
-  for (const node of nodes) {
+  // A stack, since chains such as `a + b + …` nest as deep as they are long.
+  const open = [...nodes].reverse()
+  for (let node = open.pop(); node !== undefined; node = open.pop()) {
     yield node
-    yield* nodesOf(childrenOf(node))
+    const children = childrenOf(node)
+    for (let i = children.length - 1; i >= 0; i--) open.push(children[i]!)
   }
 }
 

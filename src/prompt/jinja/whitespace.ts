@@ -1,5 +1,6 @@
 /** Python's white space and line ends of texts; JavaScript's lack U+001C–U+001F and U+0085 and have U+FEFF. */
-const space = "\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000"
+/** White space as the inside of a character class. */
+export const space = "\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000"
 const spaceUnit = new RegExp(`[${space}]`)
 const spaceRun = new RegExp(`[${space}]+`)
 const onlySpace = new RegExp(`^[${space}]+$`)
