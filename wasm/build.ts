@@ -10,6 +10,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
+import binaryen from "assemblyscript/binaryen"
 
 const root = join(import.meta.dir, "..")
 const assembly = join(root, "wasm/assembly")
@@ -61,7 +62,7 @@ function compile(): Buffer | null {
       console.error(run.stdout.toString() + run.stderr.toString())
       return null
     }
-    const bytes = readFileSync(out)
+    const bytes = withState(readFileSync(out))
     if (bytes.length <= wasmBytesMax) return bytes
     console.error(`wasm/tokenizer.wasm would have ${bytes.length} bytes, more than ${wasmBytesMax}`)
     return null
@@ -70,14 +71,47 @@ function compile(): Buffer | null {
   }
 }
 
-/** Every source by name and content, the flags, and the compiler's version. */
+/**
+ * The module with `saveState(at)`, `restoreState(at)` and `stateBytes()`: all of its variables, written to memory and
+ * read back, so that memory is all there is to an instance. Made here, behind the compiler, because a list written by
+ * hand would miss one some day. Eight bytes each.
+ */
+function withState(bytes: Uint8Array): Buffer {
+  const module = binaryen.readBinary(bytes)
+  try {
+    module.setFeatures(binaryen.Features.All)
+    const { none, i32, i64 } = binaryen
+    const at = (): number => module.local.get(0, i32)
+    const saves: number[] = []
+    const restores: number[] = []
+    for (let i = 0; i < module.getNumGlobals(); i++) {
+      const { name, type, mutable } = binaryen.getGlobalInfo(module.getGlobalByIndex(i))
+      if (!mutable) continue
+      if (type !== i32 && type !== i64) throw new Error(`the variable ${name} has a type that is not saved`)
+      const words = type === i32 ? module.i32 : module.i64
+      const offset = 8 * saves.length
+      saves.push(words.store(offset, 4, at(), module.global.get(name, type)))
+      restores.push(module.global.set(name, words.load(offset, 4, at())))
+    }
+    module.addFunction("saveState", i32, none, [], module.block(null, saves))
+    module.addFunction("restoreState", i32, none, [], module.block(null, restores))
+    module.addFunction("stateBytes", none, i32, [], module.i32.const(8 * saves.length))
+    for (const name of ["saveState", "restoreState", "stateBytes"]) module.addFunctionExport(name, name)
+    if (module.validate() !== 1) throw new Error("the module with its state is not valid")
+    return Buffer.from(module.emitBinary())
+  } finally {
+    module.dispose()
+  }
+}
+
+/** Every source by name and content, this file with its flags, and the compiler's version. */
 function sourcesDigest(): string {
-  const hash = createHash("sha256")
+  const hash = createHash("sha256").update(readFileSync(import.meta.path))
   const names = readdirSync(assembly).filter((name) => name.endsWith(".ts"))
   for (const name of names.sort()) {
     hash.update(`${name}\n`).update(readFileSync(join(assembly, name)))
   }
   const lock: unknown = createRequire(import.meta.url)("assemblyscript/package.json")
   const version = typeof lock === "object" && lock !== null && "version" in lock ? String(lock.version) : ""
-  return hash.update(`${flags.join(" ")} ${version}`).digest("hex")
+  return hash.update(version).digest("hex")
 }

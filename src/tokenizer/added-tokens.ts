@@ -47,14 +47,15 @@ export class AddedTokens {
   private readonly secondUnits = new Uint8Array(0x10000)
   /** Where what `longestAt` found ends. */
   private foundEnd = 0
-  private readonly word: CharSet
-  private readonly whiteSpace: CharSet
+  private readonly classes: AddedTokenClasses
+  /** Made when a token with a flag is found: few vocabularies have any. */
+  private word: CharSet | null = null
+  private whiteSpace: CharSet | null = null
   readonly count: number
 
   /** `spellingOf` gives what to look for: the content, or its normalized form. First of equal spellings wins. */
   constructor(tokens: readonly AddedToken[], spellingOf: (token: AddedToken) => string, classes: AddedTokenClasses) {
-    this.word = new CharSet(classes.word)
-    this.whiteSpace = new CharSet(classes.whiteSpace)
+    this.classes = classes
     this.count = tokens.length
     for (const token of tokens) this.add(spellingOf(token), token)
     if (this.roots.size <= indexedUnitsMax) {
@@ -123,11 +124,11 @@ export class AddedTokens {
       searchAt = end
       if (token.singleWord && (this.wordBefore(text, at) || this.wordAt(text, end))) continue
       if (token.lstrip) {
-        while (start > textStart && this.whiteSpace.has(text.charCodeAt(start - 1))) start -= 1
+        while (start > textStart && this.isWhiteSpace(text.charCodeAt(start - 1))) start -= 1
         // What the token before took along by its rstrip stays with it.
         start = Math.max(start, textStart)
       }
-      if (token.rstrip) while (end < text.length && this.whiteSpace.has(text.charCodeAt(end))) end += 1
+      if (token.rstrip) while (end < text.length && this.isWhiteSpace(text.charCodeAt(end))) end += 1
       if (textStart < start && !onText(textStart, start)) return
       if (!onToken(token, start, end)) return
       textStart = end
@@ -151,15 +152,25 @@ export class AddedTokens {
     return found
   }
 
+  private isWhiteSpace(code: number): boolean {
+    this.whiteSpace ??= new CharSet(this.classes.whiteSpace)
+    return this.whiteSpace.has(code)
+  }
+
+  private isWord(code: number): boolean {
+    this.word ??= new CharSet(this.classes.word)
+    return this.word.has(code)
+  }
+
   private wordBefore(text: string, at: number): boolean {
     if (at === 0) return false
     const unit = text.charCodeAt(at - 1)
     const isLow = unit >= 0xdc00 && unit <= 0xdfff && at >= 2
-    return this.word.has(isLow ? text.codePointAt(at - 2)! : unit)
+    return this.isWord(isLow ? text.codePointAt(at - 2)! : unit)
   }
 
   private wordAt(text: string, at: number): boolean {
-    return at < text.length && this.word.has(text.codePointAt(at)!)
+    return at < text.length && this.isWord(text.codePointAt(at)!)
   }
 }
 

@@ -1,6 +1,17 @@
-import { err, ok, type Result } from "../result"
+import { ok, type Result } from "../result"
+import {
+  type BpeExports,
+  type BuildRules,
+  builtInstance,
+  mergesIn,
+  type TableSizes,
+  type TokenizerUnusable,
+  tablesIn,
+  unusable,
+} from "./bpe-instance"
+import { type PackedTokens, packTokens } from "./packed-tokens"
 import { unicodeClasses } from "./unicode-classes"
-import { wasmModule } from "./wasm-module"
+import { type ImageLayout, imageOf, type StatefulExports } from "./wasm-image"
 
 /**
  * How a text is cut into pieces before merges. One name for each distinct split pattern (patterns: wasm/assembly/scan.ts):
@@ -34,12 +45,6 @@ const familyNumbers: { readonly [family in ScannerFamily]: number } = {
   gpt2_digits: 9,
 }
 
-/** All tokens' bytes one behind the other: token `id` is `[ends[id - 1] ?? 0, ends[id])`; an empty one is no BPE token. */
-export interface PackedTokens {
-  readonly bytes: Uint8Array
-  readonly ends: Uint32Array
-}
-
 /** A vocabulary's tables. */
 export interface BpeTables {
   readonly scanner: ScannerFamily
@@ -55,12 +60,6 @@ export interface BpeTables {
   readonly unknownId: number
   /** Unknown units side by side are one token. */
   readonly fuseUnknown: boolean
-}
-
-/** Tables that contradict themselves, or that are too large. */
-export interface TokenizerUnusable {
-  readonly kind: "tokenizer_unusable"
-  readonly message: string
 }
 
 /** What `encode` gives for a text with a single piece that is longer than any model could use. */
@@ -85,53 +84,12 @@ const idsCopiedOneByOne = 48
 
 const utf8 = new TextEncoder()
 
-/** The WebAssembly side (wasm/assembly/core.ts). Addresses are bytes. */
-interface Exports {
-  readonly memory: WebAssembly.Memory
-  prepare(tokens: number, tokenBytes: number, merges: number, classBytes: number, joinedBytes: number): number
-  tokenStartsAddress(): number
-  tokenBytesAddress(): number
-  classesAddress(): number
-  fallbackAddress(): number
-  buildVocabulary(): number
-  layMerges(): number
-  mergesAddress(): number
-  build(fromRanks: boolean, wholeWords: boolean, characters: boolean, unknown: number, fuses: boolean): number
-  culpritIndex(): number
-  layWindow(bytes: number, pieceBytes: number, withEnds: boolean): number
-  windowAddress(): number
-  idsAddress(): number
-  endsAddress(): number
-  reachedBytes(): number
-  keepRest(bytes: number): void
-  forgetWords(): void
-  encode(family: number, bytes: number, final: boolean, idsMost: number): number
-  encodeEnds(family: number, bytes: number, final: boolean, base: number, idsMost: number): number
-}
-
-interface TableSizes {
-  readonly tokens: number
-  readonly tokenBytes: number
-  /** Two for each merge. */
-  readonly mergeWords: number
-  readonly classBytes: number
-  readonly longest: number
-}
-
-interface BuildRules {
-  readonly fromRanks: boolean
-  readonly wholeWords: boolean
-  readonly characters: boolean
-  readonly unknownId: number
-  readonly fuseUnknown: boolean
-}
-
-/** What tables are built from. */
-interface PackedTables {
-  readonly starts: Uint32Array
-  readonly bytes: Uint8Array
-  readonly classes: Uint8Array
-  readonly fallback: Int32Array
+/** What a core is besides its memory. Plain JSON. */
+export interface CoreFacts {
+  readonly scanner: ScannerFamily
+  readonly sizes: TableSizes
+  readonly rules: BuildRules
+  readonly layout: ImageLayout
 }
 
 /**
@@ -139,7 +97,8 @@ interface PackedTables {
  * no normalizer, no BOS: those are the caller's. One instance serves one thread; calls do not nest.
  */
 export class BpeCore {
-  private wasm: Exports
+  private wasm: BpeExports
+  private readonly scanner: ScannerFamily
   private readonly family: number
   private readonly sizes: TableSizes
   private readonly rules: BuildRules
@@ -152,9 +111,10 @@ export class BpeCore {
   private ids: Uint32Array = new Uint32Array(0)
   private ends: Uint32Array = new Uint32Array(0)
 
-  private constructor(wasm: Exports, family: number, sizes: TableSizes, rules: BuildRules) {
+  private constructor(wasm: BpeExports, scanner: ScannerFamily, sizes: TableSizes, rules: BuildRules) {
     this.wasm = wasm
-    this.family = family
+    this.scanner = scanner
+    this.family = familyNumbers[scanner]
     this.sizes = sizes
     this.rules = rules
     if (!this.layWindow(windowBytesUsual, false)) throw new Error("no memory for the first window")
@@ -183,8 +143,23 @@ export class BpeCore {
       fuseUnknown: tables.fuseUnknown,
     }
     const fallback = tables.byteFallback ?? new Int32Array(256)
-    const built = instance({ starts, bytes, classes, fallback }, merges ?? new Uint32Array(0), sizes, rules)
-    return built.ok ? ok(new BpeCore(built.value, familyNumbers[tables.scanner], sizes, rules)) : built
+    const built = builtInstance({ starts, bytes, classes, fallback }, merges ?? new Uint32Array(0), sizes, rules)
+    return built.ok ? ok(new BpeCore(built.value, tables.scanner, sizes, rules)) : built
+  }
+
+  /** The core of an image: the instance holds its bytes. `facts` and bytes are what `image` gave. */
+  static of(wasm: StatefulExports, { scanner, sizes, rules, layout }: CoreFacts): BpeCore {
+    wasm.restoreState(layout.stateAt)
+    // An instance like any other, and its tables are those of a core.
+    return new BpeCore(wasm as BpeExports, scanner, sizes, rules)
+  }
+
+  /** What is to be kept to have this core again. Before the first text: views of memory, good until the next call. */
+  image(): { facts: CoreFacts; stretches: readonly Uint8Array[] } {
+    const { scanner, sizes, rules } = this
+    // The window stands behind all tables, and is laid anew for the next one.
+    const { layout, stretches } = imageOf(this.wasm, this.wasm.windowAddress())
+    return { facts: { scanner, sizes, rules, layout }, stretches }
   }
 
   /**
@@ -317,7 +292,12 @@ export class BpeCore {
   private done(result: number): number {
     if (this.windowBytes === windowBytesUsual && !this.withEnds) return result
     if (this.memoryBytes() > this.usualBytes + spareBytesMax) {
-      const built = instance(tablesIn(this.wasm, this.sizes), mergesIn(this.wasm, this.sizes), this.sizes, this.rules)
+      const built = builtInstance(
+        tablesIn(this.wasm, this.sizes),
+        mergesIn(this.wasm, this.sizes),
+        this.sizes,
+        this.rules,
+      )
       // Without memory for a second one the large one stays.
       if (built.ok) this.wasm = built.value
     }
@@ -335,49 +315,6 @@ export class BpeCore {
     this.ends = withEnds ? new Uint32Array(buffer, this.wasm.endsAddress(), bytes) : new Uint32Array(0)
     return true
   }
-}
-
-/** A new instance with its tables built. */
-function instance(
-  from: PackedTables,
-  merges: Uint32Array,
-  sizes: TableSizes,
-  rules: BuildRules,
-): Result<Exports, TokenizerUnusable> {
-  // The imports are none, and the exports are what wasm/assembly/core.ts says.
-  const wasm = new WebAssembly.Instance(wasmModule()).exports as unknown as Exports
-  if (!wasm.prepare(sizes.tokens, sizes.tokenBytes, sizes.mergeWords >> 1, sizes.classBytes, sizes.longest)) {
-    return unusable("no memory for the tables")
-  }
-  const to = tablesIn(wasm, sizes)
-  to.starts.set(from.starts)
-  to.bytes.set(from.bytes)
-  to.classes.set(from.classes)
-  to.fallback.set(from.fallback.subarray(0, 256))
-  let outcome = wasm.buildVocabulary()
-  if (outcome === 0) {
-    if (!rules.fromRanks) {
-      if (wasm.layMerges() === 0) return unusable("no memory for the merges")
-      mergesIn(wasm, sizes).set(merges)
-    }
-    outcome = wasm.build(rules.fromRanks, rules.wholeWords, rules.characters, rules.unknownId, rules.fuseUnknown)
-  }
-  return outcome === 0 ? ok(wasm) : unusable(buildFailure(outcome, wasm.culpritIndex()))
-}
-
-/** Where an instance holds what its tables are built from; it stays there unchanged. */
-function tablesIn(wasm: Exports, sizes: TableSizes): PackedTables {
-  const { buffer } = wasm.memory
-  return {
-    starts: new Uint32Array(buffer, wasm.tokenStartsAddress(), sizes.tokens + 1),
-    bytes: new Uint8Array(buffer, wasm.tokenBytesAddress(), sizes.tokenBytes),
-    classes: new Uint8Array(buffer, wasm.classesAddress(), sizes.classBytes),
-    fallback: new Int32Array(buffer, wasm.fallbackAddress(), 256),
-  }
-}
-
-function mergesIn(wasm: Exports, sizes: TableSizes): Uint32Array {
-  return new Uint32Array(wasm.memory.buffer, wasm.mergesAddress(), sizes.mergeWords)
 }
 
 function idsLeft(tokensMax: number, written: number): number {
@@ -402,50 +339,4 @@ function wholeCharacters(bytes: Uint8Array, start: number, cut: number, end: num
 function copyIds(ids: Uint32Array, count: number, out: Uint32Array, at: number): void {
   if (count > idsCopiedOneByOne) out.set(ids.subarray(0, count), at)
   else for (let i = 0; i < count; i++) out[at + i] = ids[i]!
-}
-
-function packTokens(tokens: readonly (Uint8Array | null)[] | PackedTokens): {
-  starts: Uint32Array
-  bytes: Uint8Array
-  longest: number
-} {
-  let longest = 0
-  if ("ends" in tokens) {
-    const starts = new Uint32Array(tokens.ends.length + 1)
-    starts.set(tokens.ends, 1)
-    for (let id = 1; id < starts.length; id++) longest = Math.max(longest, starts[id]! - starts[id - 1]!)
-    return { starts, bytes: tokens.bytes, longest }
-  }
-  const starts = new Uint32Array(tokens.length + 1)
-  for (let id = 0; id < tokens.length; id++) {
-    const length = tokens[id]?.length ?? 0
-    longest = Math.max(longest, length)
-    starts[id + 1] = starts[id]! + length
-  }
-  const bytes = new Uint8Array(starts[tokens.length]!)
-  for (let id = 0; id < tokens.length; id++) {
-    const token = tokens[id]
-    if (token !== null && token !== undefined) bytes.set(token, starts[id]!)
-  }
-  return { starts, bytes, longest }
-}
-
-function unusable(message: string): { readonly ok: false; readonly error: TokenizerUnusable } {
-  return err({ kind: "tokenizer_unusable", message })
-}
-
-/** Outcomes of wasm/assembly/vocabulary.ts in words. */
-function buildFailure(outcome: number, index: number): string {
-  switch (outcome) {
-    case 2:
-      return `token ${index} has the same bytes as another`
-    case 3:
-      return `merge ${index} names a token that is not there`
-    case 4:
-      return `what merge ${index} makes is not in the vocabulary`
-    case 5:
-      return "the merges do not fit their table"
-    default:
-      return "no memory for the tables"
-  }
 }

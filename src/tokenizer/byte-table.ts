@@ -1,8 +1,8 @@
 /** What the ids of a byte-level vocabulary decode to: all bytes in one array, texts made when first asked for. */
 
-import type { PackedTokens } from "./bpe-core"
 import { type TokenBytes, unfinishedBytes } from "./byte-detokenizer"
 import { DecodeCore, tokenKinds } from "./decode-core"
+import type { PackedTokens } from "./packed-tokens"
 
 const lossy = new TextDecoder("utf-8", { ignoreBOM: true })
 const noBytes = new Uint8Array(0)
@@ -20,11 +20,11 @@ export class ByteTable implements TokenBytes {
   /** Made for the first `decode`: streaming, which most servers do alone, needs none of it. */
   private core: DecodeCore | null = null
 
-  constructor(tokens: PackedTokens, isSpecial: (id: number) => boolean) {
+  constructor(tokens: PackedTokens, specialIds: Iterable<number>) {
     this.size = tokens.ends.length
     this.tokens = tokens
     this.kinds = new Uint8Array(this.size)
-    for (let id = 0; id < this.size; id++) if (isSpecial(id)) this.kinds[id] = tokenKinds.special
+    for (const id of specialIds) this.kinds[id] = tokenKinds.special
     this.texts = new Array<string | null | undefined>(this.size).fill(undefined)
     this.views = new Array<Uint8Array | undefined>(this.size)
   }

@@ -1,5 +1,5 @@
 /** Ids → text of one vocabulary in WebAssembly (wasm/assembly/decode.ts), in an instance of its own. */
-import type { PackedTokens } from "./bpe-core"
+import type { PackedTokens } from "./packed-tokens"
 import { wasmModule } from "./wasm-module"
 
 /** What an id is besides its bytes: bits of wasm/assembly/decode.ts. */

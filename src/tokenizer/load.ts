@@ -4,14 +4,20 @@
  */
 import { err, type Result } from "../result"
 import type { ExtraTokens } from "./extra-tokens"
-import { type JsonObject, objectOf, stringOf } from "./json-shape"
+import { fileModules } from "./file-modules"
+import { type JsonObject, objectOf, stringOf, type Unsupported } from "./json-shape"
+import { openKept } from "./kept-tokenizer"
 import type { LoadedTokenizer } from "./loaded-tokenizer"
 import { openParts } from "./open-parts"
 import { readRankFile, readTekken, readTiktokenFile } from "./tiktoken-ranks"
 import type { TokenizerFailure } from "./tokenizer"
 import { readTokenizerJsonBytes } from "./tokenizer-json"
+import type { ReadParts } from "./tokenizer-parts"
 
-/** What a file of ranks does not say, or says otherwise. Other files say all themselves, and these are passed over. */
+/**
+ * How to load. `pattern` and `tokens` are what a file of ranks does not say, or says otherwise; other files say all
+ * themselves, and these are passed over.
+ */
 export interface LoadOptions {
   /**
    * The split pattern, in the syntax of tiktoken. Default: what an encoder file says, that of Kimi for
@@ -23,6 +29,11 @@ export interface LoadOptions {
    * it names, and Kimi's reserved ones; else none.
    */
   readonly tokens?: ExtraTokens
+  /**
+   * A folder to keep what was built in, so that the same file loads several times faster the next time: made when it is
+   * not there, and safe to remove. Default: none. Not in browsers.
+   */
+  readonly cache?: string
 }
 
 /** Kimi's split pattern. Source: tokenization_kimi.py of the model's repository. */
@@ -82,29 +93,32 @@ export async function load(
 
 /** As `load`, of a file's bytes, at once. The bytes are not kept. */
 export function loadBytes(bytes: Uint8Array, options: LoadOptions = {}): Result<LoadedTokenizer, TokenizerFailure> {
+  const { pattern = null, tokens = null, cache } = options
+  if (cache === undefined) return openParts(readBytes(bytes, options))
+  return openKept(cache, [JSON.stringify([pattern, tokens]), bytes], () => readBytes(bytes, options))
+}
+
+function readBytes(bytes: Uint8Array, options: LoadOptions): Result<ReadParts, Unsupported | TokenizerFailure> {
   if (!beginsJson(bytes)) {
     const { pattern = cl100kPattern, tokens = { special: {}, added: {} } } = options
-    return openParts(readTiktokenFile(bytes, pattern, tokens))
+    return readTiktokenFile(bytes, pattern, tokens)
   }
   // Names of fields that stand near the start of tekken.json, and of npm `tiktoken`'s encoder files.
   const head = new TextDecoder().decode(bytes.subarray(0, 4096))
   const isTekken = head.includes('"token_bytes"')
-  if (!isTekken && !head.includes('"pat_str"')) return openParts(readTokenizerJsonBytes(bytes))
+  if (!isTekken && !head.includes('"pat_str"')) return readTokenizerJsonBytes(bytes)
   try {
     const json: unknown = JSON.parse(new TextDecoder().decode(bytes))
-    return isTekken ? openParts(readTekken(json)) : openEncoder(json, options)
+    return isTekken ? readTekken(json) : readEncoder(json, options)
   } catch (cause) {
     return unusable(`the file is no JSON: ${cause instanceof Error ? cause.message : String(cause)}`)
   }
 }
 
-/** The modules that read files, or null in a browser. Not imported: bundlers for browsers refuse their names. */
-function fileModules() {
-  if (typeof process === "undefined" || typeof process.getBuiltinModule !== "function") return null
-  return { files: process.getBuiltinModule("node:fs/promises"), paths: process.getBuiltinModule("node:path") }
-}
-
-function openEncoder(value: unknown, { pattern, tokens }: LoadOptions): Result<LoadedTokenizer, TokenizerFailure> {
+function readEncoder(
+  value: unknown,
+  { pattern, tokens }: LoadOptions,
+): Result<ReadParts, Unsupported | TokenizerFailure> {
   const json = objectOf(value)
   const ranks = stringOf(json?.bpe_ranks)
   const ownPattern = stringOf(json?.pat_str)
@@ -112,7 +126,7 @@ function openEncoder(value: unknown, { pattern, tokens }: LoadOptions): Result<L
   const special: { [token: string]: number } = {}
   for (const [token, id] of Object.entries(objectOf(json?.special_tokens) ?? {})) special[token] = Number(id)
   const file = { bpe_ranks: ranks, pat_str: pattern ?? ownPattern }
-  return openParts(readRankFile(file, tokens ?? { special, added: {} }))
+  return readRankFile(file, tokens ?? { special, added: {} })
 }
 
 function unusable(message: string): Result<never, TokenizerFailure> {
@@ -148,5 +162,5 @@ export function kimiOptions(bytes: Uint8Array, config: JsonObject, options: Load
   if (bytes.length > 0 && bytes[bytes.length - 1] !== 0x0a) ranks += 1
   for (let id = ranks; id < ranks + kimiReservedCount; id++)
     if (!named.has(id)) special[`<|reserved_token_${id}|>`] = id
-  return { pattern: options.pattern ?? kimiPattern, tokens: options.tokens ?? { special, added } }
+  return { ...options, pattern: options.pattern ?? kimiPattern, tokens: options.tokens ?? { special, added } }
 }

@@ -2,14 +2,21 @@ import { err, ok, type Result } from "../result"
 import { BpeCore } from "./bpe-core"
 import type { Unsupported } from "./json-shape"
 import type { TokenizerFailure } from "./tokenizer"
-import type { TokenizerParts } from "./tokenizer-parts"
+import type { ReadParts } from "./tokenizer-parts"
 import { WasmTokenizer } from "./wasm-tokenizer"
 
-/** Makes the tokenizer of parts that were read, or says why they were refused. */
-export function openParts(parts: Result<TokenizerParts, Unsupported>): Result<WasmTokenizer, TokenizerFailure> {
-  if (!parts.ok) {
-    return err({ kind: "tokenizer_unusable", message: `the tokenizer is not supported: ${parts.error.message}` })
+/** Makes the tokenizer of a file that was read, or says why it was refused. `onCore` sees the core before any text. */
+export function openParts(
+  read: Result<ReadParts, Unsupported | TokenizerFailure>,
+  onCore: (core: BpeCore, read: ReadParts) => void = () => {},
+): Result<WasmTokenizer, TokenizerFailure> {
+  if (!read.ok) {
+    const { kind, message } = read.error
+    if (kind === "tokenizer_unusable") return err({ kind, message })
+    return err({ kind: "tokenizer_unusable", message: `the tokenizer is not supported: ${message}` })
   }
-  const core = BpeCore.create(parts.value.tables)
-  return core.ok ? ok(new WasmTokenizer(parts.value, core.value)) : core
+  const core = BpeCore.create(read.value.tables)
+  if (!core.ok) return core
+  onCore(core.value, read.value)
+  return ok(new WasmTokenizer(read.value.parts, core.value))
 }

@@ -3,7 +3,7 @@ import { err, type Result } from "../result"
 import type { ExtraTokens } from "./extra-tokens"
 import { openHfTokenizer } from "./hf-tokenizer"
 import { objectOf, typeOf } from "./json-shape"
-import { kimiOptions, loadBytes } from "./load"
+import { kimiOptions, type LoadOptions, loadBytes } from "./load"
 import { openParts } from "./open-parts"
 import { readRankFile } from "./tiktoken-ranks"
 import type { Tokenizer, TokenizerFailure } from "./tokenizer"
@@ -23,15 +23,18 @@ export async function openO200k(extra: ExtraTokens): Promise<Tokenizer> {
 
 /**
  * Opens a vocabulary's file: tokenizer.json, tekken.json, tiktoken.model or *.tiktoken, by its name. `tokenizerConfig` is
- * tokenizer_config.json, parsed. The failure's message names what is wrong or not supported exactly.
+ * tokenizer_config.json, parsed; `cache`: see `LoadOptions`. The failure's message names what is wrong or not supported
+ * exactly.
  */
 export function openVocabularyFile(
   name: string,
   bytes: Uint8Array,
   tokenizerConfig: unknown,
+  cache: string | null = null,
 ): Result<Tokenizer, TokenizerFailure> {
-  if (name === "tiktoken.model") return loadBytes(bytes, kimiOptions(bytes, objectOf(tokenizerConfig) ?? {}, {}))
-  const loaded = loadBytes(bytes)
+  const options: LoadOptions = cache === null ? {} : { cache }
+  if (name === "tiktoken.model") return loadBytes(bytes, kimiOptions(bytes, objectOf(tokenizerConfig) ?? {}, options))
+  const loaded = loadBytes(bytes, options)
   if (loaded.ok || name !== "tokenizer.json") return loaded
   // Only the few other model kinds are parsed as a whole.
   const json = parsed(bytes)

@@ -35,32 +35,34 @@ export interface PreTokenizer {
   readonly byteLevel: boolean
 }
 
+/** What ByteLevel splits by, unless it is told not to. */
+const gpt2Pattern = scannerPatterns.gpt2![0]!
+
 const noSplit: PreTokenizer = { scanner: "whole", prefixBlank: false, steps: [], byteLevel: false }
 
-/** Reads the `pre_tokenizer` of a tokenizer.json. */
-export function readPreTokenizer(value: unknown, classes: ClassTable): Result<PreTokenizer, Unsupported> {
+/** Reads the `pre_tokenizer` of a tokenizer.json. `mayScan` false: as steps, also where there is a scanner for it. */
+export function readPreTokenizer(
+  value: unknown,
+  classes: ClassTable,
+  mayScan = true,
+): Result<PreTokenizer, Unsupported> {
   if (value === null || value === undefined) return ok(noSplit)
   const items = flattened(value)
   if (items.length === 0) return ok(noSplit)
+  const scanned = mayScan ? scannerFor(items) : null
+  if (scanned !== null) return ok(scanned)
   const steps: PreTokenizerStep[] = []
-  /** Split patterns so far, while all steps are plain splits; null once there is another kind. */
-  let patterns: string[] | null = []
   let byteLevel = false
-  let prefixBlank = false
   for (const item of items) {
     if (byteLevel) return unsupported("a pre-tokenizer behind ByteLevel")
     const shape = objectOf(item)
     if (typeOf(item) === "ByteLevel") {
       byteLevel = true
       if (shape?.add_prefix_space === true) {
-        if (steps.length === 0) prefixBlank = true
-        else patterns = null
         steps.push((pieces) => ok(pieces.map((piece) => (piece.text.startsWith(" ") ? piece : prefixed(piece, " ")))))
       }
       if (shape?.use_regex !== false) {
-        const [pattern] = scannerPatterns.gpt2!
-        patterns?.push(pattern!)
-        const regex = SplitRegex.create(pattern!, classes)
+        const regex = SplitRegex.create(gpt2Pattern, classes)
         if (!regex.ok) return unsupported(regex.error.message)
         steps.push(splitStep(regex.value, "Isolated", false))
       }
@@ -69,12 +71,31 @@ export function readPreTokenizer(value: unknown, classes: ClassTable): Result<Pr
     const step = readStep(item, classes)
     if (!step.ok) return step
     steps.push(step.value)
-    const plain = plainPattern(item, items.length === 2)
-    if (plain === null) patterns = null
-    else patterns?.push(plain)
   }
-  const scanner = patterns === null || !byteLevel ? null : patterns.length === 0 ? "whole" : recognise(patterns)
-  return ok({ scanner, prefixBlank: scanner !== null && prefixBlank, steps, byteLevel })
+  return ok({ scanner: null, prefixBlank: false, steps, byteLevel })
+}
+
+/** What a scanner does in one pass; null when there is none for these. It needs no steps, which take long to make. */
+function scannerFor(items: readonly unknown[]): PreTokenizer | null {
+  if (typeOf(items[items.length - 1]) !== "ByteLevel") return null
+  const patterns: string[] = []
+  let prefixBlank = false
+  for (const [i, item] of items.entries()) {
+    if (typeOf(item) !== "ByteLevel") {
+      const pattern = plainPattern(item, items.length === 2)
+      if (pattern === null) return null
+      patterns.push(pattern)
+      continue
+    }
+    if (i < items.length - 1) return null
+    const shape = objectOf(item)
+    prefixBlank = shape?.add_prefix_space === true
+    // Behind a split it would put a blank before each piece.
+    if (prefixBlank && i > 0) return null
+    if (shape?.use_regex !== false) patterns.push(gpt2Pattern)
+  }
+  const scanner = patterns.length === 0 ? "whole" : recognise(patterns)
+  return scanner === null ? null : { scanner, prefixBlank, steps: [], byteLevel: true }
 }
 
 function unsupported(message: string): Result<never, Unsupported> {

@@ -4,11 +4,11 @@
  */
 import { Piece } from "../ir/piece"
 import { err, ok, type Result } from "../result"
-import type { PackedTokens } from "./bpe-core"
 import { unfinishedBytes } from "./byte-detokenizer"
 import { DecodeCore, tokenKinds } from "./decode-core"
 import type { CopyableDetokenizer } from "./detokenizer"
 import { listOf, objectOf, stringOf, typeOf, type Unsupported } from "./json-shape"
+import type { PackedTokens } from "./packed-tokens"
 
 /** A chain of decoders of tokenizer.json, as one description. */
 export interface SentencePieceRules {

@@ -6,14 +6,14 @@ import { err, ok, type Result } from "../result"
 import type { AddedToken } from "./added-tokens"
 import type { AlignedText } from "./aligned-text"
 import { sliced } from "./aligned-text"
-import type { PackedTokens } from "./bpe-core"
 import { bytesOfSpelling, spellBytes } from "./byte-level"
 import type { ExtraTokens } from "./extra-tokens"
 import { listOf, objectOf, stringOf, type Unsupported } from "./json-shape"
+import { bytesOf, longestToken, type PackedTokens, wordsOf } from "./packed-tokens"
 import type { PreTokenizer } from "./pre-tokenizer"
 import { recognise } from "./scanner-family"
 import { type SplitFailure, SplitRegex } from "./split-regex"
-import type { TokenizerParts } from "./tokenizer-parts"
+import type { KeptParts, ReadParts, TokenizerParts } from "./tokenizer-parts"
 import { unicodeClass } from "./unicode-class"
 
 /** Ranks as npm `tiktoken` ships them: lines of `! offset base64 base64 …`. */
@@ -28,7 +28,7 @@ const idsMax = 1 << 21
 const noTokens: ExtraTokens = { special: {}, added: {} }
 
 /** Reads an encoder file of npm `tiktoken`. */
-export function readRankFile(file: RankFile, extra: ExtraTokens): Result<TokenizerParts, Unsupported> {
+export function readRankFile(file: RankFile, extra: ExtraTokens): Result<ReadParts, Unsupported> {
   const ranks = new RankCollector()
   for (const line of file.bpe_ranks.split("\n")) {
     if (line === "") continue
@@ -38,7 +38,7 @@ export function readRankFile(file: RankFile, extra: ExtraTokens): Result<Tokeniz
       if (!ranks.add(rank, words[i]!)) return unsupported(`the rank file at rank ${rank}`)
     }
   }
-  return partsOf(ranks.packed(0), file.pat_str, extra)
+  return readParts(ranks.packed(0), file.pat_str, extra)
 }
 
 /** Reads lines of `base64 rank` (`*.tiktoken`, `tiktoken.model`), whose split pattern is known from elsewhere. */
@@ -46,7 +46,7 @@ export function readTiktokenFile(
   bytes: Uint8Array,
   pattern: string,
   extra: ExtraTokens,
-): Result<TokenizerParts, Unsupported> {
+): Result<ReadParts, Unsupported> {
   const ranks = new RankCollector()
   const text = new TextDecoder().decode(bytes)
   let number = 0
@@ -58,14 +58,14 @@ export function readTiktokenFile(
       return unsupported(`line ${number} of the rank file`)
     }
   }
-  return partsOf(ranks.packed(0), pattern, extra)
+  return readParts(ranks.packed(0), pattern, extra)
 }
 
 /**
  * Reads a parsed tekken.json: ranks follow the special tokens. Files before version v11 may name no special tokens;
  * theirs are fixed. Source: `Tekkenizer` of mistral_common.
  */
-export function readTekken(value: unknown): Result<TokenizerParts, Unsupported> {
+export function readTekken(value: unknown): Result<ReadParts, Unsupported> {
   const json = objectOf(value)
   const config = objectOf(json?.config)
   const pattern = stringOf(config?.pattern)
@@ -93,7 +93,7 @@ export function readTekken(value: unknown): Result<TokenizerParts, Unsupported> 
     special[spelling] = rank
   }
   for (let id = named.length; id < specialCount; id++) special[`<SPECIAL_${id}>`] = id
-  return partsOf(ranks.packed(specialCount), pattern, { ...noTokens, special })
+  return readParts(ranks.packed(specialCount), pattern, { ...noTokens, special })
 }
 
 /** What tekken.json files had before they named them. Source: `Tekkenizer.DEPRECATED_SPECIAL_TOKENS`. */
@@ -170,8 +170,40 @@ class RankCollector {
   }
 }
 
-function partsOf(packedTokens: PackedTokens, pattern: string, extra: ExtraTokens): Result<TokenizerParts, Unsupported> {
+/** The ranks that `KeptParts` of this kind hold. */
+interface RankFacts {
+  readonly pattern: string
+  readonly extra: ExtraTokens
+}
+
+function readParts(packedTokens: PackedTokens, pattern: string, extra: ExtraTokens): Result<ReadParts, Unsupported> {
   if (packedTokens.bytes.length === 0) return unsupported("a file without ranks")
+  const facts: RankFacts = { pattern, extra }
+  const parts = partsOf(packedTokens, facts)
+  if (!parts.ok) return parts
+  return ok({
+    parts: parts.value,
+    tables: {
+      scanner: parts.value.preTokenizer.scanner ?? "whole",
+      tokenBytes: packedTokens,
+      merges: null,
+      ignoreMerges: true,
+      byteFallback: null,
+      unknownId: -1,
+      fuseUnknown: false,
+    },
+    keep: () => ({ kind: "ranks", facts, arrays: [packedTokens.bytes, bytesOf(packedTokens.ends)] }),
+  })
+}
+
+/** The parts of what `keep` gave, with the arrays taken over. */
+export function partsOfRanks({ facts, arrays }: KeptParts): Result<TokenizerParts, Unsupported> {
+  // What `keep` gave is of this shape.
+  return partsOf({ bytes: arrays[0]!, ends: wordsOf(arrays[1]!) }, facts as RankFacts)
+}
+
+function partsOf(packedTokens: PackedTokens, facts: RankFacts): Result<TokenizerParts, Unsupported> {
+  const { pattern, extra } = facts
   const preTokenizer = preTokenizerOf(pattern)
   if (!preTokenizer.ok) return preTokenizer
   const addedTokens: AddedToken[] = []
@@ -188,19 +220,9 @@ function partsOf(packedTokens: PackedTokens, pattern: string, extra: ExtraTokens
   }
   const decodedTokens = withAdded(packedTokens, spellingById)
   let ranks: Map<string, number> | null = null
-  const bytesOf = ({ bytes, ends }: PackedTokens, id: number): Uint8Array => bytes.subarray(ends[id - 1] ?? 0, ends[id])
   return ok({
     vocabSize: decodedTokens.ends.length,
-    tables: {
-      scanner: preTokenizer.value.scanner ?? "whole",
-      tokenBytes: packedTokens,
-      merges: null,
-      ignoreMerges: true,
-      byteFallback: null,
-      unknownId: -1,
-      fuseUnknown: false,
-    },
-    packedTokens,
+    tokenBytesMax: longestToken(packedTokens),
     normalizer: null,
     preTokenizer: preTokenizer.value,
     addedTokens,
@@ -210,7 +232,8 @@ function partsOf(packedTokens: PackedTokens, pattern: string, extra: ExtraTokens
     spellingOf: (id) => {
       const added = spellingById.get(id)
       if (added !== undefined) return added
-      const bytes = id < packedTokens.ends.length ? bytesOf(packedTokens, id) : null
+      const { bytes: all, ends } = packedTokens
+      const bytes = id < ends.length ? all.subarray(ends[id - 1] ?? 0, ends[id]) : null
       return bytes === null || bytes.length === 0 ? null : spellBytes(bytes)
     },
     idOf: (spelling) => {

@@ -4,22 +4,20 @@
  */
 import { err, ok, type Result } from "../result"
 import type { AddedToken } from "./added-tokens"
-import type { BpeTables, PackedTokens } from "./bpe-core"
-import { byteOfUnit } from "./byte-level"
+import type { BpeTables } from "./bpe-core"
 import { type JsonObject, listOf, objectOf, stringOf, typeOf, type Unsupported } from "./json-shape"
-import { normalizedText, readNormalizer } from "./normalizer"
-import { readPostProcessor } from "./post-processor"
-import { readPreTokenizer } from "./pre-tokenizer"
+import { type Normalizer, normalizedText, readNormalizer } from "./normalizer"
+import { bytesOf, longestToken, type PackedTokens, packedVocabulary, withBlanks, wordsOf } from "./packed-tokens"
+import { type PostProcessor, readPostProcessor } from "./post-processor"
+import { type PreTokenizer, readPreTokenizer } from "./pre-tokenizer"
 import { readSentencePieceRules } from "./sentencepiece"
-import type { DecoderRules, TokenizerParts } from "./tokenizer-parts"
+import type { DecoderRules, KeptParts, ReadParts, TokenizerParts } from "./tokenizer-parts"
 import { unicodeClass } from "./unicode-class"
 import { Vocabulary } from "./vocabulary"
 import { scanTokenizerJson } from "./vocabulary-scan"
 
-const utf8 = new TextEncoder()
-
 /** Reads a parsed tokenizer.json. `tokenizer_config.json` changes nothing here: the reference is the file alone. */
-export function readTokenizerJson(value: unknown): Result<TokenizerParts, Unsupported> {
+export function readTokenizerJson(value: unknown): Result<ReadParts, Unsupported> {
   const json = objectOf(value)
   const model = objectOf(json?.model)
   if (json === null || model === null) return unsupported("no model")
@@ -32,7 +30,7 @@ export function readTokenizerJson(value: unknown): Result<TokenizerParts, Unsupp
 }
 
 /** As `readTokenizerJson`, from the file's bytes, which is several times faster than parsing them first. */
-export function readTokenizerJsonBytes(bytes: Uint8Array): Result<TokenizerParts, Unsupported> {
+export function readTokenizerJsonBytes(bytes: Uint8Array): Result<ReadParts, Unsupported> {
   const scanned = scanTokenizerJson(bytes)
   const json = objectOf(scanned?.json)
   const model = objectOf(json?.model)
@@ -47,54 +45,121 @@ export function readTokenizerJsonBytes(bytes: Uint8Array): Result<TokenizerParts
   }
 }
 
+/** What `KeptParts` of this kind hold beside the vocabulary's arrays and the decoded tokens. */
+interface JsonFacts {
+  /** As the file, or `blanksAsThemselves`, has them. */
+  readonly normalizer: unknown
+  readonly preTokenizer: unknown
+  readonly postProcessor: PostProcessor
+  readonly decoder: DecoderRules
+  readonly addedTokens: readonly AddedToken[]
+  readonly tokenBytesMax: number
+  /** Tokens of the vocabulary, added ones included. */
+  readonly tokens: number
+}
+
+/** What facts are turned into again. */
+interface TextRules {
+  readonly normalizer: Normalizer | null
+  readonly preTokenizer: PreTokenizer
+  readonly lossyCuts: readonly PreTokenizerStep[] | null
+}
+
 /** The parts around a vocabulary and its merges; takes the vocabulary over. */
 function readParts(
   json: JsonObject,
   model: JsonObject,
   vocabulary: Vocabulary,
   merges: Uint32Array,
-): Result<TokenizerParts, Unsupported> {
+): Result<ReadParts, Unsupported> {
   const blanks = json.pre_tokenizer === null || splitsNothing(json) ? blanksAsThemselves(json, vocabulary) : null
-  const normalizer = readNormalizer(blanks ?? json.normalizer, unicodeClass)
-  if (!normalizer.ok) return normalizer
-  const preTokenizer = readPreTokenizer(splitsNothing(json) ? null : json.pre_tokenizer, unicodeClass)
-  if (!preTokenizer.ok) return preTokenizer
+  const normalizer = blanks ?? json.normalizer
+  const preTokenizer = splitsNothing(json) ? null : json.pre_tokenizer
+  const drops = typeOf(model.unk_token) === "" && stringOf(model.unk_token) === null
+  const rules = readTextRules(normalizer, preTokenizer, drops ? vocabulary : null)
+  if (!rules.ok) return rules
   const postProcessor = readPostProcessor(json.post_processor)
   if (!postProcessor.ok) return postProcessor
   const decoder = readDecoder(json.decoder)
   if (!decoder.ok) return decoder
-  const { byteLevel } = preTokenizer.value
-  const tables = readTables(
-    model,
-    vocabulary,
-    merges,
-    byteLevel,
-    preTokenizer.value.scanner ?? "whole",
-    blanks !== null,
-  )
+  const { byteLevel, scanner } = rules.value.preTokenizer
+  const packedTokens = packedVocabulary(vocabulary, byteLevel, null)
+  const tokenBytes = blanks === null ? packedTokens : withBlanks(packedTokens)
+  const tables = readTables(model, vocabulary, tokenBytes, merges, byteLevel, scanner ?? "whole")
   if (!tables.ok) return tables
   const addedTokens = readAddedTokens(json, vocabulary)
   if (!addedTokens.ok) return addedTokens
-  // The reference shows, and decodes, an added token in its normalized spelling.
-  const shown = new Map<number, string>()
-  for (const { id, content, normalized } of addedTokens.value) {
-    const spelling = normalized ? normalizedText(normalizer.value, content) : content
-    if (spelling !== content) shown.set(id, spelling)
-  }
-  const decodesBytes = decoder.value.kind === "bytes"
-  return ok({
-    tables: tables.value.tables,
-    packedTokens: tables.value.packedTokens,
-    normalizer: normalizer.value,
-    preTokenizer: preTokenizer.value,
-    addedTokens: addedTokens.value,
+  const facts: JsonFacts = {
+    normalizer,
+    preTokenizer,
     postProcessor: postProcessor.value,
     decoder: decoder.value,
+    addedTokens: addedTokens.value,
+    tokenBytesMax: longestToken(packedTokens),
+    tokens: vocabulary.count,
+  }
+  const shown = shownSpellings(facts, rules.value)
+  const decodedTokens = packedVocabulary(vocabulary, decoder.value.kind === "bytes", shown)
+  return ok({
+    parts: assembled(facts, rules.value, vocabulary, decodedTokens, shown),
+    tables: tables.value,
+    keep: () => {
+      const [bytes, ...words] = vocabulary.arrays()
+      const arrays = [bytes, ...words.map(bytesOf), decodedTokens.bytes, bytesOf(decodedTokens.ends)]
+      return { kind: "tokenizer.json", facts, arrays }
+    },
+  })
+}
+
+/** The parts of what `keep` gave, with the arrays taken over. */
+export function partsOfTokenizerJson({ facts: kept, arrays }: KeptParts): Result<TokenizerParts, Unsupported> {
+  // What `keep` gave is of this shape.
+  const facts = kept as JsonFacts
+  const rules = readTextRules(facts.normalizer, facts.preTokenizer)
+  if (!rules.ok) return rules
+  const [starts, lengths, hashes, slots, ends] = [1, 2, 3, 4, 6].map((i) => wordsOf(arrays[i]!))
+  const signed = (words: Uint32Array): Int32Array => new Int32Array(words.buffer, words.byteOffset, words.length)
+  const vocabulary = Vocabulary.ofArrays(facts.tokens, [arrays[0]!, starts!, signed(lengths!), hashes!, signed(slots!)])
+  const shown = shownSpellings(facts, rules.value)
+  return ok(assembled(facts, rules.value, vocabulary, { bytes: arrays[5]!, ends: ends! }, shown))
+}
+
+function readTextRules(normalizer: unknown, preTokenizer: unknown): Result<TextRules, Unsupported> {
+  const changes = readNormalizer(normalizer, unicodeClass)
+  if (!changes.ok) return changes
+  const cuts = readPreTokenizer(preTokenizer, unicodeClass)
+  return cuts.ok ? ok({ normalizer: changes.value, preTokenizer: cuts.value }) : cuts
+}
+
+/** By id: the reference shows, and decodes, an added token in its normalized spelling. */
+function shownSpellings({ addedTokens }: JsonFacts, { normalizer }: TextRules): ReadonlyMap<number, string> {
+  const shown = new Map<number, string>()
+  for (const { id, content, normalized } of addedTokens) {
+    const spelling = normalized ? normalizedText(normalizer, content) : content
+    if (spelling !== content) shown.set(id, spelling)
+  }
+  return shown
+}
+
+function assembled(
+  facts: JsonFacts,
+  rules: TextRules,
+  vocabulary: Vocabulary,
+  decodedTokens: PackedTokens,
+  shown: ReadonlyMap<number, string>,
+): TokenizerParts {
+  const { postProcessor, decoder, addedTokens, tokenBytesMax } = facts
+  return {
+    ...rules,
+    postProcessor,
+    decoder,
+    addedTokens,
+    tokenBytesMax,
+    decodedTokens,
     vocabSize: vocabulary.idEnd,
-    decodedTokens: packed(vocabulary, decodesBytes, shown),
     spellingOf: (id) => shown.get(id) ?? vocabulary.spellingOf(id),
     idOf: (spelling) => vocabulary.idOf(spelling),
-  })
+  }
 }
 
 function unsupported(message: string): Result<never, Unsupported> {
@@ -150,23 +215,6 @@ function blanksAsThemselves(json: JsonObject, vocabulary: Vocabulary): unknown {
 /** U+2581: how SentencePiece spells a blank. */
 const mark = "▁"
 
-/** The same tokens with blanks for `▁` (E2 96 81). */
-function withBlanks(tokens: PackedTokens): PackedTokens {
-  const bytes = new Uint8Array(tokens.bytes.length)
-  const ends = new Uint32Array(tokens.ends.length)
-  let to = 0
-  for (let id = 0, at = 0; id < ends.length; id++) {
-    const end = tokens.ends[id]!
-    for (; at < end; at++) {
-      const isMark = tokens.bytes[at] === 0xe2 && tokens.bytes[at + 1] === 0x96 && tokens.bytes[at + 2] === 0x81
-      bytes[to++] = isMark ? 0x20 : tokens.bytes[at]!
-      if (isMark) at += 2
-    }
-    ends[id] = to
-  }
-  return { bytes: bytes.slice(0, to), ends }
-}
-
 function readDecoder(value: unknown): Result<DecoderRules, Unsupported> {
   if (value === null || value === undefined) return unsupported("no decoder")
   const items = typeOf(value) === "Sequence" ? (listOf(objectOf(value)?.decoders) ?? []) : [value]
@@ -192,12 +240,11 @@ function readVocabulary(model: JsonObject): Result<Vocabulary, Unsupported> {
 function readTables(
   model: JsonObject,
   vocabulary: Vocabulary,
+  tokenBytes: PackedTokens,
   merges: Uint32Array,
   byteLevel: boolean,
   scanner: BpeTables["scanner"],
-  spellsBlanks: boolean,
-): Result<{ tables: BpeTables; packedTokens: PackedTokens }, Unsupported> {
-  const packedTokens = packed(vocabulary, byteLevel, null)
+): Result<BpeTables, Unsupported> {
   const unknown = stringOf(model.unk_token)
   const unknownId = unknown === null ? -1 : vocabulary.idOf(unknown)
   if (unknown !== null && unknownId < 0) return unsupported(`an unk_token ${unknown} that is no token`)
@@ -218,16 +265,15 @@ function readTables(
       byteFallback[byte] = id
     }
   }
-  const tables: BpeTables = {
+  return ok({
     scanner,
-    tokenBytes: spellsBlanks ? withBlanks(packedTokens) : packedTokens,
+    tokenBytes,
     merges,
     ignoreMerges: model.ignore_merges === true,
     byteFallback,
     unknownId: byteLevel ? -1 : unknownId,
     fuseUnknown: model.fuse_unk === true,
-  }
-  return ok({ tables, packedTokens })
+  })
 }
 
 /** Merges in either notation: `"a b"`, or `["a", "b"]`. */
@@ -293,63 +339,4 @@ function readAddedTokens(json: JsonObject, vocabulary: Vocabulary): Result<Added
     })
   }
   return ok([...tokens.values()])
-}
-
-/**
- * The tokens' bytes. In GPT-2's spelling when `byteLevel`: a spelling with a character that spells no byte is empty, so
- * that no text reaches it. `shown` (when decoding) has spellings that differ; there a spelling that is not all bytes
- * stands for itself.
- */
-function packed(vocabulary: Vocabulary, byteLevel: boolean, shown: ReadonlyMap<number, string> | null): PackedTokens {
-  const ends = new Uint32Array(vocabulary.idEnd)
-  let room = 0
-  for (let id = 0; id < ends.length; id++) room += Math.max(0, vocabulary.lengthOf(id))
-  for (const spelling of shown?.values() ?? []) room += 3 * spelling.length
-  const bytes = new Uint8Array(room)
-  const spelled = vocabulary.allBytes()
-  let to = 0
-  for (let id = 0; id < ends.length; id++) {
-    const other = shown?.get(id)
-    if (other !== undefined) {
-      const otherSpelled = utf8.encode(other)
-      to = putToken(otherSpelled, 0, otherSpelled.length, byteLevel, true, bytes, to)
-    } else if (vocabulary.has(id)) {
-      const start = vocabulary.startOf(id)
-      to = putToken(spelled, start, start + vocabulary.lengthOf(id), byteLevel, shown !== null, bytes, to)
-    }
-    ends[id] = to
-  }
-  return { bytes: bytes.slice(0, to), ends }
-}
-
-/**
- * Writes what the spelling `[start, end)` stands for, and gives where that ends. One that does not spell bytes is
- * written as it is when `keepsOther`, else not at all.
- */
-function putToken(
-  spelled: Uint8Array,
-  start: number,
-  end: number,
-  byteLevel: boolean,
-  keepsOther: boolean,
-  bytes: Uint8Array,
-  at: number,
-): number {
-  let to = at
-  for (let i = start; byteLevel && i < end; i++) {
-    const first = spelled[i]!
-    // All spelled bytes are below U+0180: one or two bytes of UTF-8.
-    const unit = first < 0x80 ? first : first < 0xe0 ? ((first & 0x1f) << 6) | (spelled[++i]! & 0x3f) : 0xffff
-    const byte = byteOfUnit(unit)
-    if (byte < 0) {
-      to = -1
-      break
-    }
-    bytes[to++] = byte
-  }
-  if (byteLevel && to >= 0) return to
-  if (byteLevel && !keepsOther) return at
-  to = at
-  for (let i = start; i < end; i++) bytes[to++] = spelled[i]!
-  return to
 }

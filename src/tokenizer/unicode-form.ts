@@ -53,6 +53,36 @@ function* codesOf(ranges: CharRanges): Iterable<number> {
   }
 }
 
+/** What a form looks for. */
+interface FormTables {
+  readonly touched: CharSet
+  readonly firsts: CharSet
+  /** Matches a UTF-16 unit that may belong to a touched character. */
+  readonly gate: RegExp
+}
+
+/** Shared, and made when a text is first asked about: they take as long as all of the rest of loading from a cache. */
+const tablesOf = new Map<FormName, FormTables>()
+
+function formTables(form: FormName): FormTables {
+  const known = tablesOf.get(form)
+  if (known !== undefined) return known
+  const ranges = touchedBy(form)
+  let units = ""
+  for (let i = 0; i < ranges.length; i += 2) {
+    const [first, last] = [ranges[i]!, ranges[i + 1]!]
+    if (first <= 0xffff) units += `${unitEscape(first)}-${unitEscape(last)}`
+    else units += `${unitEscape(highSurrogate(first))}-${unitEscape(highSurrogate(last))}`
+  }
+  const tables = {
+    touched: new CharSet(ranges),
+    firsts: new CharSet(composingFirsts()),
+    gate: new RegExp(`[${units}]`),
+  }
+  tablesOf.set(form, tables)
+  return tables
+}
+
 /** One output character and how many characters it adds (1) or swallows (below 0), as the reference counts. */
 interface Change {
   readonly char: string
@@ -62,34 +92,24 @@ interface Change {
 /** One normal form, ready to use. */
 export class UnicodeForm {
   private readonly form: FormName
-  private readonly touched: CharSet
-  private readonly firsts: CharSet
-  /** Matches a UTF-16 unit that may belong to a touched character. */
-  private readonly gate: RegExp
+  private tables: FormTables | null = null
   private readonly known = new Map<string, string>()
 
   constructor(form: FormName) {
     this.form = form
-    const ranges = touchedBy(form)
-    this.touched = new CharSet(ranges)
-    this.firsts = new CharSet(composingFirsts())
-    let units = ""
-    for (let i = 0; i < ranges.length; i += 2) {
-      const [first, last] = [ranges[i]!, ranges[i + 1]!]
-      if (first <= 0xffff) units += `${unitEscape(first)}-${unitEscape(last)}`
-      else units += `${unitEscape(highSurrogate(first))}-${unitEscape(highSurrogate(last))}`
-    }
-    this.gate = new RegExp(`[${units}]`)
   }
 
   /** Hot (bench/tokenize.ts): true when the text holds nothing that the form may touch. */
   leaves(text: string): boolean {
-    return !this.gate.test(text)
+    this.tables ??= formTables(this.form)
+    return !this.tables.gate.test(text)
   }
 
   normalize(from: AlignedText): AlignedText {
     const { text } = from
-    let at = text.search(this.gate)
+    this.tables ??= formTables(this.form)
+    const { touched, firsts, gate } = this.tables
+    let at = text.search(gate)
     if (at < 0) return from
     const edits: Edit[] = []
     let plain = ""
@@ -97,15 +117,15 @@ export class UnicodeForm {
     while (at < text.length) {
       const code = text.codePointAt(at)!
       const size = code > 0xffff ? 2 : 1
-      if (!this.touched.has(code)) {
+      if (!touched.has(code)) {
         at += size
         continue
       }
       let end = at + size
-      while (end < text.length && this.touched.has(text.codePointAt(end)!)) {
+      while (end < text.length && touched.has(text.codePointAt(end)!)) {
         end += text.codePointAt(end)! > 0xffff ? 2 : 1
       }
-      const start = Math.max(edge, this.startBefore(text, at))
+      const start = Math.max(edge, this.startBefore(text, at, firsts))
       const content = this.formOf(text.slice(start, end))
       if (from.starts === null) plain += text.slice(edge, start) + content
       else if (content !== text.slice(start, end)) {
@@ -130,11 +150,11 @@ export class UnicodeForm {
   }
 
   /** Composition takes the character before along, when that is one that the reference composes. */
-  private startBefore(text: string, at: number): number {
+  private startBefore(text: string, at: number, firsts: CharSet): number {
     if (at === 0 || this.form === "NFD" || this.form === "NFKD") return at
     const low = text.charCodeAt(at - 1)
     const start = low >= 0xdc00 && low <= 0xdfff && at >= 2 ? at - 2 : at - 1
-    return this.firsts.has(text.codePointAt(start)!) ? start : at
+    return firsts.has(text.codePointAt(start)!) ? start : at
   }
 
   /** For each unit of `content`: the unit of `text` whose alignment it takes, by the reference's own bookkeeping. */

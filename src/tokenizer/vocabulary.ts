@@ -9,17 +9,26 @@ export const vocabularyIdsMax: number = 1 << 21
 const utf8 = new TextEncoder()
 const text = new TextDecoder("utf-8", { ignoreBOM: true })
 
+/** A vocabulary's arrays: spellings, and by id where each starts, its length, its hash; and the places by hash. */
+export type VocabularyArrays = readonly [
+  bytes: Uint8Array,
+  starts: Uint32Array,
+  lengths: Int32Array,
+  hashes: Uint32Array,
+  slots: Int32Array,
+]
+
 /** Grows as tokens are put in; nothing is ever taken out but by a later token of the same spelling. */
 export class Vocabulary {
   /** Spellings in UTF-8, one behind the other in the order they came. */
-  private bytes = new Uint8Array(1 << 20)
+  private bytes: Uint8Array = new Uint8Array(1 << 20)
   private used = 0
   /** By id. A length of -1: no token. */
-  private starts = new Uint32Array(1 << 16)
-  private lengths = new Int32Array(1 << 16).fill(-1)
-  private hashes = new Uint32Array(1 << 16)
+  private starts: Uint32Array = new Uint32Array(1 << 16)
+  private lengths: Int32Array = new Int32Array(1 << 16).fill(-1)
+  private hashes: Uint32Array = new Uint32Array(1 << 16)
   /** Open addressing: ids by hash, -1 = free. */
-  private slots = new Int32Array(1 << 17).fill(-1)
+  private slots: Int32Array = new Int32Array(1 << 17).fill(-1)
   private scratch = new Uint8Array(1024)
   /** Tokens. */
   count = 0
@@ -30,26 +39,40 @@ export class Vocabulary {
    * All of a vocabulary at once, from arrays that are taken over: spellings one behind the other, and by id where each
    * starts, how long it is (-1: no token), and its hash.
    */
-  static of(
-    bytes: Uint8Array<ArrayBuffer>,
-    starts: Uint32Array<ArrayBuffer>,
-    lengths: Int32Array<ArrayBuffer>,
-    hashes: Uint32Array<ArrayBuffer>,
-  ): Vocabulary {
+  static of(bytes: Uint8Array, starts: Uint32Array, lengths: Int32Array, hashes: Uint32Array): Vocabulary {
+    let count = 0
+    for (let id = 0; id < lengths.length; id++) if (lengths[id]! >= 0) count += 1
+    const vocabulary = Vocabulary.ofArrays(count, [bytes, starts, lengths, hashes, new Int32Array(0)])
+    let size = 1 << 17
+    while (size < 2 * count) size *= 2
+    vocabulary.place(size)
+    return vocabulary
+  }
+
+  /** A vocabulary of `count` tokens from all of its arrays, which are taken over. */
+  static ofArrays(count: number, [bytes, starts, lengths, hashes, slots]: VocabularyArrays): Vocabulary {
     const vocabulary = new Vocabulary()
     vocabulary.bytes = bytes
     vocabulary.used = bytes.length
     vocabulary.starts = starts
     vocabulary.lengths = lengths
     vocabulary.hashes = hashes
+    vocabulary.slots = slots
     vocabulary.idEnd = lengths.length
-    let count = 0
-    for (let id = 0; id < lengths.length; id++) if (lengths[id]! >= 0) count += 1
     vocabulary.count = count
-    let size = 1 << 17
-    while (size < 2 * count) size *= 2
-    vocabulary.place(size)
     return vocabulary
+  }
+
+  /** What `ofArrays` takes, as views. */
+  arrays(): VocabularyArrays {
+    const { idEnd } = this
+    return [
+      this.bytes.subarray(0, this.used),
+      this.starts.subarray(0, idEnd),
+      this.lengths.subarray(0, idEnd),
+      this.hashes.subarray(0, idEnd),
+      this.slots,
+    ]
   }
 
   /** Puts a token in. False: the id is out of range, or another token has it. */

@@ -71,9 +71,8 @@ export class WasmTokenizer implements Tokenizer {
     const contents = new Set(special.map((token) => token.content))
     const skipped = special.filter(({ id }) => contents.has(parts.spellingOf(id) ?? ""))
     this.specialIds = new Set(skipped.map((token) => token.id))
-    const isSpecial = (id: number): boolean => this.specialIds.has(id)
     const { decoder, decodedTokens, spellingOf } = parts
-    this.bytes = decoder.kind === "bytes" ? new ByteTable(decodedTokens, isSpecial) : null
+    this.bytes = decoder.kind === "bytes" ? new ByteTable(decodedTokens, this.specialIds) : null
     this.sentencePiece =
       decoder.kind === "sentencepiece"
         ? new SentencePieceTable(decoder.rules, decodedTokens, spellingOf, this.specialIds)
@@ -452,9 +451,7 @@ export class WasmTokenizer implements Tokenizer {
 }
 
 function longestBytes(parts: TokenizerParts): number {
-  let longest = 1
-  const { ends } = parts.packedTokens
-  for (let id = 0; id < ends.length; id++) longest = Math.max(longest, ends[id]! - (ends[id - 1] ?? 0))
+  let longest = Math.max(1, parts.tokenBytesMax)
   for (const { content } of parts.addedTokens) longest = Math.max(longest, 3 * content.length)
   return longest
 }
