@@ -20,6 +20,10 @@ export interface MacroArguments {
   readonly rest: Tuple
 }
 
+/** No template can change them. */
+const nothingNamed = new Dictionary()
+const nothingMore = new Tuple([])
+
 /** A macro or the body of a `call` block, with the values it was defined among. */
 export class Macro extends Special {
   readonly typeName = "Macro"
@@ -63,7 +67,7 @@ export class Macro extends Special {
   private place(given: Arguments): MacroArguments {
     const { name, parameters, takesCaller, takesNamed, takesRest } = this.signature
     if (given.named.size === 0 && given.positional.length === parameters.length && !takesCaller) {
-      return { parameters: given.positional, caller: missing, named: new Dictionary(), rest: new Tuple([]) }
+      return { parameters: given.positional, caller: missing, named: nothingNamed, rest: nothingMore }
     }
     const spare = new Map(given.named)
     const placed = parameters.map((parameter, i): Held => {

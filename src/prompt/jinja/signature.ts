@@ -8,13 +8,14 @@ export type Parameter = readonly [name: string] | readonly [name: string, fallba
  * Puts arguments in their places as Python does; too many, too few and unknown names are errors in its words. A name
  * that begins with `/` can be given by its place only.
  */
-export function bind(callee: string, parameters: readonly Parameter[], given: Arguments): Value[] {
+export function bind(callee: string, parameters: readonly Parameter[], given: Arguments): readonly Value[] {
   const { positional, named } = given
   if (positional.length > parameters.length) {
     throw new TemplateError(
       `${callee}() takes at most ${parameters.length} arguments but ${positional.length} were given`,
     )
   }
+  if (named.size === 0 && positional.length === parameters.length) return positional
   const bound: Value[] = []
   let taken = 0
   for (let i = 0; i < parameters.length; i++) {

@@ -112,9 +112,14 @@ export function callTextMethod(value: string | Markup, name: string, given: Argu
   if (method === undefined) throw new TemplateError(`'str' object has no attribute '${name}'`)
   const args = bind(name, method.parameters, given)
   if (typeof value === "string") return method.apply(value, args, run)
-  if (name === "replace" && isText(args[1])) args[1] = escaped(args[1], run)
-  if (name === "join") args[0] = listed(args[0], run).map((item) => escaped(item, run))
-  return markedUp(method.apply(value.text, args, run))
+  return markedUp(method.apply(value.text, escapedArguments(name, args, run), run))
+}
+
+/** What goes into an escaped text is escaped. */
+function escapedArguments(name: string, args: readonly Value[], run: Run): readonly Value[] {
+  if (name === "replace" && isText(args[1])) return args.with(1, escaped(args[1], run))
+  if (name === "join") return [listed(args[0], run).map((item) => escaped(item, run))]
+  return args
 }
 
 /** What escaped texts have beside the methods of texts. */
