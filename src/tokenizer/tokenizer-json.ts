@@ -62,7 +62,6 @@ interface JsonFacts {
 interface TextRules {
   readonly normalizer: Normalizer | null
   readonly preTokenizer: PreTokenizer
-  readonly lossyCuts: readonly PreTokenizerStep[] | null
 }
 
 /** The parts around a vocabulary and its merges; takes the vocabulary over. */
@@ -75,8 +74,7 @@ function readParts(
   const blanks = json.pre_tokenizer === null || splitsNothing(json) ? blanksAsThemselves(json, vocabulary) : null
   const normalizer = blanks ?? json.normalizer
   const preTokenizer = splitsNothing(json) ? null : json.pre_tokenizer
-  const drops = typeOf(model.unk_token) === "" && stringOf(model.unk_token) === null
-  const rules = readTextRules(normalizer, preTokenizer, drops ? vocabulary : null)
+  const rules = readTextRules(normalizer, preTokenizer)
   if (!rules.ok) return rules
   const postProcessor = readPostProcessor(json.post_processor)
   if (!postProcessor.ok) return postProcessor
