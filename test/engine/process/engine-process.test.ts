@@ -282,7 +282,10 @@ describe("when this process ends", () => {
         },
       })
       engine.start()`
-    const child = Bun.spawn([process.execPath, "--no-install", "-e", script], { stdin: "ignore", stdout: "pipe" })
+    // `--no-orphans` of a test run would end the watcher with its parent, which no server is started with.
+    const env = { ...process.env, BUN_FEATURE_FLAG_NO_ORPHANS: undefined }
+    const command = [process.execPath, "--no-install", "-e", script]
+    const child = Bun.spawn(command, { env, stdin: "ignore", stdout: "pipe" })
     const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader()
     let text = ""
     for (;;) {
