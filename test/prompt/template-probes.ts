@@ -6,6 +6,10 @@ export const templateProbes: readonly (readonly [template: string, context: stri
     '{"s": "kept"}',
   ],
   ["{{ dict(nope) }}", "{}"],
+  [
+    "{% for i in [1, 2] %}{% set x %}{% filter length %}a{% endfilter %}{% if i == 1 %}{% continue %}{% endif %}{% break %}{% endset %}{% endfor %}ok",
+    "{}",
+  ],
   ["{{ 'a' | center(9) }}|{{ 'abc'.center(6,'*') }}|{{ 'x' | indent(2, true) }}", "{}"],
   ["{{ (x|tojson|safe) + '<e>' }}", "{}"],
   ["{{ ('<' | e) + '>' }}|{{ ['<' | e, '>'] | join('&') }}|{{ '%s' | e | format('<') }}", "{}"],

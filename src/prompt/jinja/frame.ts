@@ -1,5 +1,5 @@
-import type { Run } from "./run"
-import type { Value } from "./value"
+import { type Run, TemplateError } from "./run"
+import { isText, plainText, typeName, type Value } from "./value"
 
 /** What stands in a place whose name has no value: not even Jinja's undefined, which can be handed on. */
 export const missing: unique symbol = Symbol("missing")
@@ -57,7 +57,9 @@ export class Frame {
 
 /** Where the text of a block gathers. */
 export class Output {
-  text = ""
+  private text = ""
+  /** The kind of the first value that came as it is and was no text. */
+  private foreign: string | null = null
   private readonly run: Run
 
   constructor(run: Run) {
@@ -68,6 +70,18 @@ export class Output {
     this.run.step()
     this.text += part
     this.run.checkText(this.text.length)
+  }
+
+  /** What filter and call blocks give is not turned into a text: joining it with the rest fails, if it comes to that. */
+  printUnchanged(value: Value): void {
+    if (isText(value)) this.print(plainText(value))
+    else this.foreign ??= typeName(value)
+  }
+
+  /** All of it. */
+  joined(): string {
+    if (this.foreign === null) return this.text
+    throw new TemplateError(`sequence item: expected str instance, ${this.foreign} found`)
   }
 }
 

@@ -32,7 +32,7 @@ import type {
   Target,
   WithNode,
 } from "./syntax"
-import { isText, iterate, Lazy, noArguments, plainText, truthy, typeName, type Value } from "./value"
+import { iterate, Lazy, noArguments, truthy, type Value } from "./value"
 
 /** Compiles a template's statements to closures. Throws `TemplateError` for what is wrong whatever is rendered. */
 export function compileProgram(statements: readonly Statement[]): Program {
@@ -56,7 +56,7 @@ class StatementCompiler {
       if (self !== null) frame.held[self.index] = new OwnBlocks(this.blocks, context)
       enter(frame)
       body(frame, out)
-      return out.text
+      return out.joined()
     }
   }
 
@@ -120,7 +120,7 @@ class StatementCompiler {
         const filtered = this.filtered(node.body, node.filter, inner)
         return (frame, out) => {
           enter(frame)
-          return filtered(frame, (value) => out.print(onlyText(value)))
+          return filtered(frame, (value) => out.printUnchanged(value))
         }
       }
       case "with":
@@ -194,7 +194,7 @@ class StatementCompiler {
     return (frame) => {
       const out = new Output(frame.run)
       body(frame, out)
-      return out.text
+      return out.joined()
     }
   }
 
@@ -209,7 +209,7 @@ class StatementCompiler {
       const flow = body(frame, out)
       // A loop that is left from inside the block leaves its text behind.
       if (flow !== goOn) return flow
-      frame.held[index] = out.text
+      frame.held[index] = out.joined()
       take(value(frame))
       return goOn
     }
@@ -265,7 +265,7 @@ class StatementCompiler {
         const innerOut = new Output(frame.run)
         run(inner, innerOut, items, depth0, render)
         frame.run.leave()
-        return innerOut.text
+        return innerOut.joined()
       }
       out.print(render(iterable(frame), 0))
       return goOn
@@ -332,7 +332,7 @@ class StatementCompiler {
     const caller = this.macro({ name: null, parameters: node.parameters, body: node.body }, at)
     const call = compileCall(node.call, at, caller)
     return (frame, out) => {
-      out.print(onlyText(call(frame)))
+      out.printUnchanged(call(frame))
       return goOn
     }
   }
@@ -371,12 +371,6 @@ type RunLoop = (frame: Frame, out: Output, iterable: Value, depth0: number, recu
 function hasScopedBlock(node: ForNode): boolean {
   const scoped = (statement: Statement): boolean => statement.type === "block" && statement.scoped
   return node.body.some(scoped)
-}
-
-/** What filter and call blocks print is not turned into a text: the reference joins it with the rest as it is. */
-function onlyText(value: Value): string {
-  if (isText(value)) return plainText(value)
-  throw new TemplateError(`sequence item: expected str instance, ${typeName(value)} found`)
 }
 
 function held(frame: Frame, index: number): Value {
