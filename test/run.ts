@@ -28,9 +28,11 @@ const oracles = "test/oracles"
 const bun = process.execPath
 const inCi = process.env.CI === "true" || process.env.CI === "1"
 /** A step that takes longer hangs; its processes are ended and it counts as failed. */
-const stepMinutesMax = 15
+const stepMinutesMax = 18
 /** A real engine is started several times, and each start takes minutes on a busy machine. */
-const engineMinutesMax = 30
+const engineMinutesMax = 20
+/** In CI everything has to end within 45 minutes: on a machine where the rest took so long, the real engine is left out. */
+const minutesBeforeEngineMax = 18
 
 const none: Counts = { passed: 0, failed: 0, skipped: 0 }
 const passed: Counts = { passed: 1, failed: 0, skipped: 0 }
@@ -206,6 +208,10 @@ async function runConformance(): Promise<Counts> {
 /** vLLM's CPU build is installed once, outside of the runner, whose tests cannot wait that long. */
 async function runEngine(): Promise<Counts> {
   const startedAt = performance.now()
+  if (inCi && startedAt > minutesBeforeEngineMax * 60_000) {
+    console.log(`--- no real engine: the steps before it took more than ${minutesBeforeEngineMax} minutes`)
+    return { passed: 0, failed: 0, skipped: 1 }
+  }
   const installed = await installRealEngine(console.log)
   if (!installed.ok) console.log(`--- no real engine: ${installed.error}`)
   else console.log(`--- real engine installed [${((performance.now() - startedAt) / 1000).toFixed(1)} s]`)
