@@ -32,6 +32,8 @@ export interface Config {
   readonly tokenizer: string | null
   readonly revision: string | null
   readonly downloadDir: string | null
+  /** Folder where vocabularies are kept as they are once loaded; null = each start builds them. */
+  readonly tokenizerCacheDir: string | null
   /** Names accepted in `model`; the first is echoed. Empty = the model's own name. */
   readonly servedModelNames: readonly string[]
   /** The window M in tokens; null = the model's. */
@@ -220,6 +222,7 @@ export const defaultConfig: Config = {
   tokenizer: null,
   revision: null,
   downloadDir: null,
+  tokenizerCacheDir: null,
   servedModelNames: [],
   contextTokensMax: null,
   chatTemplate: null,

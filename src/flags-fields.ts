@@ -24,6 +24,8 @@ export interface Draft extends Omit<Writable<Config>, "cors" | "limits" | "simul
   engineArguments: string[]
   /** `--chat-template` as written: a path or the template itself. */
   chatTemplateSource: string | null
+  /** `--tokenizer-cache` as written: a folder, `off`, or null = not given. */
+  tokenizerCacheChoice: string | null
   sslKeyFile: string | null
   sslCertFile: string | null
   sslCaFile: string | null
@@ -43,6 +45,7 @@ export function emptyDraft(): Draft {
     dataParallelSizeLocal: null,
     engineArguments: [],
     chatTemplateSource: null,
+    tokenizerCacheChoice: null,
     sslKeyFile: null,
     sslCertFile: null,
     sslCaFile: null,

@@ -51,6 +51,14 @@ export const flagTable: readonly Flag[] = [
     { unset: "the model's", forEngine: "too" },
   ),
   build("model", "tokenizer-mode", tokenizerModeValue, "Both words mean tokenizer.json.", "auto", {}, () => {}),
+  one(
+    "model",
+    "tokenizer-cache",
+    textValue("DIR|off"),
+    "tokenizerCacheChoice",
+    "Where vocabularies are kept as they are once loaded, for faster starts.",
+    { unset: "~/.cache/sluice" },
+  ),
   one("model", "revision", textValue("REV"), "revision", "Branch, tag or commit on the hub.", {
     unset: "main",
     forEngine: "too",

@@ -2,7 +2,7 @@
  * Command line, config file and environment → `Config`. The command line wins over the config file (`--config`), and
  * that over the environment; what none of them says keeps its default (config.ts). Pure: files come through `readFile`.
  */
-import { join } from "node:path"
+import { isAbsolute, join } from "node:path"
 import type { Config } from "./config"
 import { type ConfigFileEntry, readConfigFile } from "./flags-config-file"
 import { type FindProgram, planEngine, planRender } from "./flags-engine"
@@ -107,7 +107,7 @@ export async function parseFlags(
   const planned =
     command === "render" ? planRender(draft, given, trailing) : planEngine(draft, given, trailing, findProgram)
   if (!planned.ok) return usage(planned.error)
-  const config = complete(draft, readFile)
+  const config = complete(draft, readFile, env)
   if (!config.ok) return config
   const hub = hubSettings(config.value, env)
   if (!hub.ok) return hub
@@ -276,8 +276,8 @@ function addEnvironment(given: Map<string, GivenFlag>, env: Environment): void {
 }
 
 /** Looks at what depends on several flags or on files, and leaves only what `Config` holds. */
-function complete(draft: Draft, readFile: ReadFile): Result<Config, UsageFailure> {
-  const { chatTemplateSource, sslKeyFile, sslCertFile, sslCaFile, ...rest } = draft
+function complete(draft: Draft, readFile: ReadFile, env: Environment): Result<Config, UsageFailure> {
+  const { chatTemplateSource, tokenizerCacheChoice, sslKeyFile, sslCertFile, sslCaFile, ...rest } = draft
   const { engineChoice, engineCommandWords, dataParallelSizeLocal, engineArguments, ...config } = rest
   if (config.enableLogOutputs && !config.enableLogRequests) {
     return usage("--enable-log-outputs needs --enable-log-requests")
@@ -301,6 +301,7 @@ function complete(draft: Draft, readFile: ReadFile): Result<Config, UsageFailure
   if (sslCertFile !== null) {
     config.tls = { certFile: sslCertFile, keyFile: sslKeyFile ?? sslCertFile, caFile: sslCaFile }
   }
+  config.tokenizerCacheDir = tokenizerCacheDir(tokenizerCacheChoice, env)
   if (chatTemplateSource !== null) {
     const template = readChatTemplate(chatTemplateSource, readFile)
     if (!template.ok) return template
@@ -323,6 +324,16 @@ function readChatTemplate(source: string, readFile: ReadFile): Result<string, Us
   // On a command line `\n` stands for a line break, as vLLM reads it.
   const escapes: { readonly [letter: string]: string } = { n: "\n", t: "\t", r: "\r", "\\": "\\" }
   return ok(source.replace(/\\([ntr\\])/g, (_, letter: string) => escapes[letter]!))
+}
+
+/** The folder of `--tokenizer-cache`; null = none, also where nobody has a home. */
+function tokenizerCacheDir(choice: string | null, env: Environment): string | null {
+  const home = env.HOME || env.USERPROFILE
+  if (choice === "off") return null
+  if (choice !== null) return home ? choice.replace(/^~(?=\/|$)/, () => home) : choice
+  // A relative path counts as unset. Source: XDG Base Directory Specification.
+  if (env.XDG_CACHE_HOME && isAbsolute(env.XDG_CACHE_HOME)) return join(env.XDG_CACHE_HOME, "sluice")
+  return home ? join(home, ".cache", "sluice") : null
 }
 
 function hubSettings(config: Config, env: Environment): Result<HubSettings, UsageFailure> {

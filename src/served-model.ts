@@ -44,7 +44,7 @@ export async function openServedModel(
   config: Config,
   profile: ModelProfile,
 ): Promise<Result<ServedModel, StartFailure>> {
-  const tokenizer = await openTokenizer(profile)
+  const tokenizer = await openTokenizer(profile, config.tokenizerCacheDir)
   if (!tokenizer.ok) return tokenizer
   const chatParser = chooseParser(profile, config.reasoningParser, config.toolCallParser, tokenizer.value)
   if (!chatParser.ok) return chatParser
@@ -115,11 +115,12 @@ export function renderRoom(
   }
 }
 
-async function openTokenizer(profile: ModelProfile): Promise<Result<Tokenizer, StartFailure>> {
+async function openTokenizer(profile: ModelProfile, cacheDir: string | null): Promise<Result<Tokenizer, StartFailure>> {
   const source = profile.tokenizer
   if (source.kind === "file") {
     const bytes = await readVocabulary(source.path)
-    return bytes.ok ? openVocabularyFile(basename(source.path), bytes.value, source.tokenizerConfig) : bytes
+    if (!bytes.ok) return bytes
+    return openVocabularyFile(basename(source.path), bytes.value, source.tokenizerConfig, cacheDir)
   }
   if (source.kind === "o200k_harmony") return ok(await openO200k(harmonyTokens()))
   return ok(await openO200k({ special: source.specialTokens, added: source.addedTokens }))

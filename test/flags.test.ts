@@ -37,7 +37,7 @@ describe("serve", () => {
       ok: true,
       value: {
         kind: "serve",
-        config: defaultConfig,
+        config: { ...defaultConfig, tokenizerCacheDir: "/home/ada/.cache/sluice" },
         hub: {
           revision: "main",
           cacheDir: "/home/ada/.cache/huggingface/hub",
@@ -52,7 +52,8 @@ describe("serve", () => {
 
   test("takes every flag of the table into the configuration", async () => {
     const files = { "t.jinja": "{{ x }}", "key.pem": "k", "cert.pem": "c", "ca.pem": "a" }
-    const words = `acme/tiny --served-model-name a b --tokenizer acme/t --tokenizer-mode hf --revision v1
+    const words = `acme/tiny --served-model-name a b --tokenizer acme/t --tokenizer-mode hf --tokenizer-cache /t
+      --revision v1
       --download-dir /d --max-model-len 8K --generation-config vllm --override-generation-config {"top_k":5}
       --engine-url http://a:1/,https://b/x --engine-api-key s --engine-health-interval-ms 7
       --engine http --engine-command vllm --data-parallel-size 3 --data-parallel-size-local 2
@@ -93,6 +94,7 @@ describe("serve", () => {
       tokenizer: "acme/t",
       revision: "v1",
       downloadDir: "/d",
+      tokenizerCacheDir: "/t",
       servedModelNames: ["a", "b"],
       contextTokensMax: 8192,
       chatTemplate: "{{ x }}",
@@ -379,6 +381,16 @@ describe("the environment", () => {
     expect(await parse(["serve"], { VLLM_SERVER_DEV_MODE: "1", VLLM_ENABLE_COHERE_API: "" })).toMatchObject({
       value: { warnings: ["VLLM_SERVER_DEV_MODE is not supported yet"] },
     })
+  })
+
+  test("says where vocabularies are kept", async () => {
+    const folder = async (env: Environment, ...words: string[]) => (await config(words, env)).tokenizerCacheDir
+    expect(await folder({ XDG_CACHE_HOME: "/x", HOME: "/home/a" })).toBe("/x/sluice")
+    expect(await folder({ XDG_CACHE_HOME: "x", HOME: "/home/a" })).toBe("/home/a/.cache/sluice")
+    expect(await folder({})).toBeNull()
+    expect(await folder({ HOME: "/home/a" }, "--tokenizer-cache", "off")).toBeNull()
+    expect(await folder({ HOME: "/home/a" }, "--tokenizer-cache", "~/t")).toBe("/home/a/t")
+    expect(await folder({}, "--tokenizer-cache", "./off")).toBe("./off")
   })
 
   test("says where the hub and its cache are", async () => {

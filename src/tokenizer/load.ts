@@ -70,7 +70,7 @@ export async function load(
   if (typeof source !== "string") return loadBytes(source, options)
   const modules = fileModules()
   if (modules === null) return unusable(`${source}: a path can be read by Bun and Node 20.16 or newer; give bytes`)
-  const { readFile, stat, readdir } = modules.files
+  const { readFile, stat, readdir } = modules.files.promises
   const { basename, dirname, join } = modules.paths
   try {
     let path = source

@@ -83,11 +83,11 @@ export class RecordCache {
     key: string,
     place: (facts: unknown) => Place,
   ): Place | null {
-    const { filesAtOnce, paths } = this.modules
+    const { files, paths } = this.modules
     let file = -1
     try {
-      file = filesAtOnce.openSync(paths.join(this.folder, `${key}.record`), "r")
-      const { size, uid } = filesAtOnce.fstatSync(file)
+      file = files.openSync(paths.join(this.folder, `${key}.record`), "r")
+      const { size, uid } = files.fstatSync(file)
       // In a folder that others can write to, they decide about their own ids only.
       const user = process.geteuid?.() ?? uid
       if ((uid !== user && uid !== 0) || size > this.limits.fileBytesMax) return null
@@ -99,39 +99,39 @@ export class RecordCache {
         const array = placed.arrays[i]!
         if (array.length !== bytes) return null
         this.fill(file, array)
-        if (this.modules.zlib.crc32(array) !== crc) return null
+        if (this.modules.crc32(array) !== crc) return null
       }
       return placed
     } catch {
       // No file, no permission, no memory, no JSON: without a cache all goes on as well, only slower.
       return null
     } finally {
-      if (file >= 0) this.quietly(() => filesAtOnce.closeSync(file))
+      if (file >= 0) this.quietly(() => files.closeSync(file))
     }
   }
 
   /** Writes a record, if it can. Readers see all of it or nothing. */
   write(key: string, facts: unknown, arrays: readonly Uint8Array[]): void {
-    const { filesAtOnce, paths, crypto, zlib } = this.modules
-    const header: Header = { key, facts, arrays: arrays.map((array) => [array.length, zlib.crc32(array)]) }
+    const { files, paths, crypto, crc32 } = this.modules
+    const header: Header = { key, facts, arrays: arrays.map((array) => [array.length, crc32(array)]) }
     const headerBytes = utf8.encode(JSON.stringify(header))
     if (fileBytes(headerBytes.length, header) > this.limits.fileBytesMax) return
     const unfinished = paths.join(this.folder, `${key}.${crypto.randomUUID()}.unfinished`)
     let file = -1
     try {
-      filesAtOnce.mkdirSync(this.folder, { recursive: true, mode: 0o700 })
-      file = filesAtOnce.openSync(unfinished, "wx", 0o600)
+      files.mkdirSync(this.folder, { recursive: true, mode: 0o700 })
+      file = files.openSync(unfinished, "wx", 0o600)
       for (const part of [this.preamble(headerBytes), headerBytes, ...arrays]) {
-        for (let at = 0; at < part.length; ) at += filesAtOnce.writeSync(file, part, at, part.length - at)
+        for (let at = 0; at < part.length; ) at += files.writeSync(file, part, at, part.length - at)
       }
-      filesAtOnce.closeSync(file)
+      files.closeSync(file)
       file = -1
-      filesAtOnce.renameSync(unfinished, paths.join(this.folder, `${key}.record`))
+      files.renameSync(unfinished, paths.join(this.folder, `${key}.record`))
       this.prune(`${key}.record`)
     } catch {
       // No room or no permission: the next one who loads builds again.
-      if (file >= 0) this.quietly(() => filesAtOnce.closeSync(file))
-      this.quietly(() => filesAtOnce.rmSync(unfinished, { force: true }))
+      if (file >= 0) this.quietly(() => files.closeSync(file))
+      this.quietly(() => files.rmSync(unfinished, { force: true }))
     }
   }
 
@@ -160,7 +160,7 @@ export class RecordCache {
 
   private fill(file: number, into: Uint8Array): void {
     for (let at = 0; at < into.length; ) {
-      const count = this.modules.filesAtOnce.readSync(file, into, at, into.length - at, null)
+      const count = this.modules.files.readSync(file, into, at, into.length - at, null)
       if (count === 0) throw new Broken()
       at += count
     }
@@ -168,28 +168,28 @@ export class RecordCache {
 
   /** Removes what is beyond the limits, oldest first, but not `kept`; and what writers left that died. */
   private prune(kept: string): void {
-    const { filesAtOnce, paths } = this.modules
+    const { files, paths } = this.modules
     const found: { path: string; size: number; writtenMs: number }[] = []
     let bytes = 0
-    for (const name of filesAtOnce.readdirSync(this.folder)) {
+    for (const name of files.readdirSync(this.folder)) {
       const path = paths.join(this.folder, name)
       if (!recordName.test(name) && !unfinishedName.test(name)) continue
       // Others may remove them at the same time.
-      const status = filesAtOnce.statSync(path, { throwIfNoEntry: false })
+      const status = files.statSync(path, { throwIfNoEntry: false })
       if (status === undefined) continue
       if (unfinishedName.test(name)) {
-        if (Date.now() - status.mtimeMs > unfinishedMsMax) this.quietly(() => filesAtOnce.rmSync(path, { force: true }))
+        if (Date.now() - status.mtimeMs > unfinishedMsMax) this.quietly(() => files.rmSync(path, { force: true }))
         continue
       }
       bytes += status.size
       if (name !== kept) found.push({ path, size: status.size, writtenMs: status.mtimeMs })
     }
     found.sort((a, b) => a.writtenMs - b.writtenMs)
-    let files = found.length + 1
+    let count = found.length + 1
     for (const { path, size } of found) {
-      if (files <= this.limits.filesMax && bytes <= this.limits.bytesMax) break
-      this.quietly(() => filesAtOnce.rmSync(path, { force: true }))
-      files -= 1
+      if (count <= this.limits.filesMax && bytes <= this.limits.bytesMax) break
+      this.quietly(() => files.rmSync(path, { force: true }))
+      count -= 1
       bytes -= size
     }
   }

@@ -29,7 +29,7 @@ export function startServer(...flags: string[]): Promise<Server> {
 
 /** Starts `sluice serve` on a free port behind a command that replaces itself by it (`taskset -c 0`). */
 export function startServerUnder(prefix: readonly string[], flags: readonly string[]): Promise<Server> {
-  const command = [process.execPath, "--no-install", "src/main.ts", "serve", "--port", "0"]
+  const command = [process.execPath, "--no-install", "src/main.ts", "serve", "--port", "0", "--tokenizer-cache", "off"]
   return startProcess([...prefix, ...command, ...flags])
 }
 

@@ -1,5 +1,5 @@
 /** The suite under Node's own test runner: `node --test in-node.js`. */
-import { readFile } from "node:fs/promises"
+import { readdir, readFile } from "node:fs/promises"
 import test from "node:test"
 import { Worker } from "node:worker_threads"
 import { cases } from "./built/suite.js"
@@ -7,6 +7,7 @@ import { cases } from "./built/suite.js"
 const all = cases({
   readsPaths: true,
   read: (name) => readFile(new URL(name, import.meta.url)),
+  namesIn: (folder) => readdir(folder),
   encodeAllInWorker: (vocabulary, texts) =>
     new Promise((resolve, reject) => {
       const worker = new Worker(new URL("worker-in-node.js", import.meta.url))

@@ -9,6 +9,8 @@ export interface Surroundings {
   readonly readsPaths: boolean
   /** A file of the project's folder. */
   read(name: string): Promise<Uint8Array>
+  /** What stands in a folder of the project; absent where there are no files, or where others look. */
+  namesIn?(folder: string): Promise<readonly string[]>
   /** What `encodeAll` gives in a worker of the runtime. */
   encodeAllInWorker(vocabulary: Uint8Array, texts: readonly string[]): Promise<number[][]>
 }
@@ -64,6 +66,15 @@ export function cases(surroundings: Surroundings): Case[] {
     const few = new Uint32Array(2)
     equal(must(qwen3.encodeInto("Hello, world!", few)), 4)
     equal(few, [9707, 11])
+  })
+
+  add("ids are the same out of a cache, and where there are no files for one", async (_, { texts, qwen3: ids }) => {
+    // Written the first time, read the second.
+    for (let round = 0; round < 2; round++) {
+      const loaded = must(loadBytes(await vocabulary(), { cache: "vocabularies" }))
+      equal(must(loaded.encodeBatch(texts, plain)), ids)
+      if (surroundings.namesIn !== undefined) equal((await surroundings.namesIn("vocabularies")).length, 1)
+    }
   })
 
   add("ids decode to their text", (qwen3, { texts, qwen3: ids }) => {
