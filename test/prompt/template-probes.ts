@@ -6,6 +6,9 @@ export const templateProbes: readonly (readonly [template: string, context: stri
     '{"s": "kept"}',
   ],
   ["{{ dict(nope) }}", "{}"],
+  ["{{ 'a'.splitlines(big) }}", '{"big": 9007199254740993}'],
+  ["{{ 1.5 | round(big) }}", '{"big": 9007199254740993}'],
+  ["{{ 5 | round(big) }}", '{"big": 9007199254740993}'],
   [
     "{% for i in [1, 2] %}{% set x %}{% filter length %}a{% endfilter %}{% if i == 1 %}{% continue %}{% endif %}{% break %}{% endset %}{% endfor %}ok",
     "{}",

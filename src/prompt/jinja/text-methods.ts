@@ -15,6 +15,7 @@ import {
   plainText,
   Tuple,
   toIndex,
+  toSmallInteger,
   typeName,
   type Value,
 } from "./value"
@@ -83,7 +84,7 @@ const methods = new Map<string, TextMethod>([
   ["rsplit", define(splitting, (value, [separator, times]) => splitRight(value, separator, toIndex(times)))],
   ["rstrip", define([["/chars", null]], (value, [chars]) => stripped(value, chars, "right"))],
   ["split", define(splitting, (value, [separator, times]) => split(value, separator, toIndex(times)))],
-  ["splitlines", define([["keepends", false]], (value, [keep]) => splitLines(value, toIndex(keep) !== 0))],
+  ["splitlines", define([["keepends", false]], (value, [keep]) => splitLines(value, toSmallInteger(keep) !== 0))],
   ["startswith", define(window, (value, args) => affixed(value, args, "startswith"))],
   ["strip", define([["/chars", null]], (value, [chars]) => stripped(value, chars, "both"))],
   ["swapcase", plain(swapCase)],

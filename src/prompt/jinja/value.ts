@@ -296,6 +296,13 @@ export function toFloat(value: NumberValue): number {
   return float
 }
 
+/** An integer that Python keeps in a C `int`. */
+export function toSmallInteger(value: Value): number {
+  const index = toIndex(value)
+  if (Math.abs(index) < 2 ** 31) return index
+  throw new TemplateError("Python int too large to convert to C int")
+}
+
 /** An integer for a place in a list or a count: what Python's `__index__` takes. Values beyond 2^53 are cut to it. */
 export function toIndex(value: Value): number {
   if (typeof value === "number") return value
