@@ -40,12 +40,16 @@ const gpt2Pattern = scannerPatterns.gpt2![0]!
 
 const noSplit: PreTokenizer = { scanner: "whole", prefixBlank: false, steps: [], byteLevel: false }
 
-/** Reads the `pre_tokenizer` of a tokenizer.json. */
-export function readPreTokenizer(value: unknown, classes: ClassTable): Result<PreTokenizer, Unsupported> {
+/** Reads the `pre_tokenizer` of a tokenizer.json. `mayScan` false: as steps, also where there is a scanner for it. */
+export function readPreTokenizer(
+  value: unknown,
+  classes: ClassTable,
+  mayScan = true,
+): Result<PreTokenizer, Unsupported> {
   if (value === null || value === undefined) return ok(noSplit)
   const items = flattened(value)
   if (items.length === 0) return ok(noSplit)
-  const scanned = scannerFor(items)
+  const scanned = mayScan ? scannerFor(items) : null
   if (scanned !== null) return ok(scanned)
   const steps: PreTokenizerStep[] = []
   let byteLevel = false

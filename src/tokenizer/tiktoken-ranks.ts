@@ -63,7 +63,7 @@ export function readTiktokenFile(
 
 /**
  * Reads a parsed tekken.json: ranks follow the special tokens. Files before version v11 may name no special tokens;
- * theirs are fixed. Source: `Tekkenizer` of mistral_common.
+ * theirs are fixed. Its BOS goes before a text with special tokens around it. Source: `Tekkenizer` of mistral_common.
  */
 export function readTekken(value: unknown): Result<ReadParts, Unsupported> {
   const json = objectOf(value)
@@ -93,7 +93,8 @@ export function readTekken(value: unknown): Result<ReadParts, Unsupported> {
     special[spelling] = rank
   }
   for (let id = named.length; id < specialCount; id++) special[`<SPECIAL_${id}>`] = id
-  return readParts(ranks.packed(specialCount), pattern, { ...noTokens, special })
+  const bos = special["<s>"]
+  return readParts(ranks.packed(specialCount), pattern, { ...noTokens, special }, bos === undefined ? [] : [bos])
 }
 
 /** What tekken.json files had before they named them. Source: `Tekkenizer.DEPRECATED_SPECIAL_TOKENS`. */
@@ -174,11 +175,18 @@ class RankCollector {
 interface RankFacts {
   readonly pattern: string
   readonly extra: ExtraTokens
+  /** Ids before a text, with `addSpecialTokens`. */
+  readonly before: readonly number[]
 }
 
-function readParts(packedTokens: PackedTokens, pattern: string, extra: ExtraTokens): Result<ReadParts, Unsupported> {
+function readParts(
+  packedTokens: PackedTokens,
+  pattern: string,
+  extra: ExtraTokens,
+  before: readonly number[] = [],
+): Result<ReadParts, Unsupported> {
   if (packedTokens.bytes.length === 0) return unsupported("a file without ranks")
-  const facts: RankFacts = { pattern, extra }
+  const facts: RankFacts = { pattern, extra, before }
   const parts = partsOf(packedTokens, facts)
   if (!parts.ok) return parts
   return ok({
@@ -203,7 +211,7 @@ export function partsOfRanks({ facts, arrays }: KeptParts): Result<TokenizerPart
 }
 
 function partsOf(packedTokens: PackedTokens, facts: RankFacts): Result<TokenizerParts, Unsupported> {
-  const { pattern, extra } = facts
+  const { pattern, extra, before } = facts
   const preTokenizer = preTokenizerOf(pattern)
   if (!preTokenizer.ok) return preTokenizer
   const addedTokens: AddedToken[] = []
@@ -225,8 +233,9 @@ function partsOf(packedTokens: PackedTokens, facts: RankFacts): Result<Tokenizer
     tokenBytesMax: longestToken(packedTokens),
     normalizer: null,
     preTokenizer: preTokenizer.value,
+    lossyCuts: null,
     addedTokens,
-    postProcessor: { before: [], after: [], trimOffsets: null },
+    postProcessor: { before, after: [], trimOffsets: null },
     decoder: { kind: "bytes" },
     decodedTokens,
     spellingOf: (id) => {

@@ -5,11 +5,12 @@
 import { err, ok, type Result } from "../result"
 import type { AddedToken } from "./added-tokens"
 import type { BpeTables } from "./bpe-core"
+import { lacksBytes } from "./dropped-bytes"
 import { type JsonObject, listOf, objectOf, stringOf, typeOf, type Unsupported } from "./json-shape"
 import { type Normalizer, normalizedText, readNormalizer } from "./normalizer"
 import { bytesOf, longestToken, type PackedTokens, packedVocabulary, withBlanks, wordsOf } from "./packed-tokens"
 import { type PostProcessor, readPostProcessor } from "./post-processor"
-import { type PreTokenizer, readPreTokenizer } from "./pre-tokenizer"
+import { type PreTokenizer, type PreTokenizerStep, readPreTokenizer } from "./pre-tokenizer"
 import { readSentencePieceRules } from "./sentencepiece"
 import type { DecoderRules, KeptParts, ReadParts, TokenizerParts } from "./tokenizer-parts"
 import { unicodeClass } from "./unicode-class"
@@ -50,6 +51,7 @@ interface JsonFacts {
   /** As the file, or `blanksAsThemselves`, has them. */
   readonly normalizer: unknown
   readonly preTokenizer: unknown
+  readonly dropsBytes: boolean
   readonly postProcessor: PostProcessor
   readonly decoder: DecoderRules
   readonly addedTokens: readonly AddedToken[]
@@ -62,6 +64,7 @@ interface JsonFacts {
 interface TextRules {
   readonly normalizer: Normalizer | null
   readonly preTokenizer: PreTokenizer
+  readonly lossyCuts: readonly PreTokenizerStep[] | null
 }
 
 /** The parts around a vocabulary and its merges; takes the vocabulary over. */
@@ -74,7 +77,9 @@ function readParts(
   const blanks = json.pre_tokenizer === null || splitsNothing(json) ? blanksAsThemselves(json, vocabulary) : null
   const normalizer = blanks ?? json.normalizer
   const preTokenizer = splitsNothing(json) ? null : json.pre_tokenizer
-  const rules = readTextRules(normalizer, preTokenizer)
+  // A byte without a token is unknown, or nothing where there is no unknown token. Added tokens do not count.
+  const dropsBytes = stringOf(model.unk_token) === null && lacksBytes((spelling) => vocabulary.idOf(spelling))
+  const rules = readTextRules(normalizer, preTokenizer, dropsBytes)
   if (!rules.ok) return rules
   const postProcessor = readPostProcessor(json.post_processor)
   if (!postProcessor.ok) return postProcessor
@@ -90,6 +95,7 @@ function readParts(
   const facts: JsonFacts = {
     normalizer,
     preTokenizer,
+    dropsBytes,
     postProcessor: postProcessor.value,
     decoder: decoder.value,
     addedTokens: addedTokens.value,
@@ -113,7 +119,7 @@ function readParts(
 export function partsOfTokenizerJson({ facts: kept, arrays }: KeptParts): Result<TokenizerParts, Unsupported> {
   // What `keep` gave is of this shape.
   const facts = kept as JsonFacts
-  const rules = readTextRules(facts.normalizer, facts.preTokenizer)
+  const rules = readTextRules(facts.normalizer, facts.preTokenizer, facts.dropsBytes)
   if (!rules.ok) return rules
   const [starts, lengths, hashes, slots, ends] = [1, 2, 3, 4, 6].map((i) => wordsOf(arrays[i]!))
   const signed = (words: Uint32Array): Int32Array => new Int32Array(words.buffer, words.byteOffset, words.length)
@@ -122,11 +128,22 @@ export function partsOfTokenizerJson({ facts: kept, arrays }: KeptParts): Result
   return ok(assembled(facts, rules.value, vocabulary, { bytes: arrays[5]!, ends: ends! }, shown))
 }
 
-function readTextRules(normalizer: unknown, preTokenizer: unknown): Result<TextRules, Unsupported> {
+function readTextRules(
+  normalizer: unknown,
+  preTokenizer: unknown,
+  dropsBytes: boolean,
+): Result<TextRules, Unsupported> {
   const changes = readNormalizer(normalizer, unicodeClass)
   if (!changes.ok) return changes
   const cuts = readPreTokenizer(preTokenizer, unicodeClass)
-  return cuts.ok ? ok({ normalizer: changes.value, preTokenizer: cuts.value }) : cuts
+  if (!cuts.ok) return cuts
+  let lossyCuts: TextRules["lossyCuts"] = null
+  if (dropsBytes && cuts.value.byteLevel) {
+    const steps = readPreTokenizer(preTokenizer, unicodeClass, false)
+    if (!steps.ok) return steps
+    lossyCuts = steps.value.steps
+  }
+  return ok({ normalizer: changes.value, preTokenizer: cuts.value, lossyCuts })
 }
 
 /** By id: the reference shows, and decodes, an added token in its normalized spelling. */
@@ -249,7 +266,7 @@ function readTables(
   let byteFallback: Int32Array | null = null
   if (byteLevel) {
     if (model.byte_fallback === true) return unsupported("byte_fallback beside ByteLevel")
-    // SmolLM2's lacks bytes that its corpus did not have: the reference then drops them, and so does the core.
+    // SmolLM2's lacks bytes that its corpus did not have: see dropped-bytes.ts.
   } else {
     byteFallback = new Int32Array(256).fill(-1)
   }
@@ -269,7 +286,7 @@ function readTables(
     merges,
     ignoreMerges: model.ignore_merges === true,
     byteFallback,
-    unknownId: byteLevel ? -1 : unknownId,
+    unknownId,
     fuseUnknown: model.fuse_unk === true,
   })
 }

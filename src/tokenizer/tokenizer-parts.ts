@@ -4,7 +4,7 @@ import type { BpeTables } from "./bpe-core"
 import type { Normalizer } from "./normalizer"
 import type { PackedTokens } from "./packed-tokens"
 import type { PostProcessor } from "./post-processor"
-import type { PreTokenizer } from "./pre-tokenizer"
+import type { PreTokenizer, PreTokenizerStep } from "./pre-tokenizer"
 import type { SentencePieceRules } from "./sentencepiece"
 
 /** How ids become text: GPT-2's bytes, or SentencePiece's rules. */
@@ -36,6 +36,8 @@ export interface TokenizerParts {
   readonly tokenBytesMax: number
   readonly normalizer: Normalizer | null
   readonly preTokenizer: PreTokenizer
+  /** The vocabulary lacks bytes: how a text is cut into the pieces in which its offsets are counted. Null: it has all. */
+  readonly lossyCuts: readonly PreTokenizerStep[] | null
   readonly addedTokens: readonly AddedToken[]
   readonly postProcessor: PostProcessor
   readonly decoder: DecoderRules

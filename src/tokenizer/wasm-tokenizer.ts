@@ -10,7 +10,9 @@ import { type BpeCore, notPlain, pieceTooLong } from "./bpe-core"
 import { ByteDetokenizer } from "./byte-detokenizer"
 import { ByteTable } from "./byte-table"
 import type { CopyableDetokenizer } from "./detokenizer"
+import { putOffsets } from "./dropped-bytes"
 import { normalizedText } from "./normalizer"
+import type { PreTokenizerStep } from "./pre-tokenizer"
 import { SentencePieceDetokenizer, SentencePieceTable } from "./sentencepiece"
 import { TextStream } from "./text-stream"
 import type { EncodeFailure, EncodeOptions, OffsetUnit, TextSegment, Tokenizer, TokensWithOffsets } from "./tokenizer"
@@ -233,13 +235,15 @@ export class WasmTokenizer implements Tokenizer {
       this.release()
       return this.failure
     }
-    if (trimOffsets !== null && this.offsets !== null)
-      this.trimOffsets(wellFormed, contentStart, trimOffsets.addPrefixSpace)
     const { truncate } = options
+    let dropped = 0
     if (truncate !== undefined) {
       const room = Math.max(0, truncate.tokensMax - (adds ? before.length + after.length : 0))
-      this.truncate(contentStart, room, truncate.side)
+      dropped = this.truncate(contentStart, room, truncate.side)
     }
+    // As in the reference, what is first behind a cut counts as the text's first token.
+    if (trimOffsets !== null && this.offsets !== null)
+      this.trimOffsets(wellFormed, contentStart, dropped, trimOffsets.addPrefixSpace)
     if (adds) this.put(after)
     return null
   }
@@ -360,20 +364,41 @@ export class WasmTokenizer implements Tokenizer {
   /** A normalized segment without added tokens. */
   private encodeSegment(segment: AlignedText, startsText: boolean): boolean {
     const { scanner, steps, prefixBlank } = this.parts.preTokenizer
+    const { lossyCuts } = this.parts
+    if (lossyCuts !== null && this.offsets !== null) {
+      return this.encodeStepwise(segment, startsText, lossyCuts, (piece) => this.encodeLossy(piece))
+    }
     if (scanner !== null) {
       const text = prefixBlank && !segment.text.startsWith(" ") ? prefixed(segment, " ") : segment
       return this.offsets === null ? this.encodePieces(text.text, false) : this.encodeAligned(text)
     }
+    return this.encodeStepwise(segment, startsText, steps, (piece) =>
+      this.offsets === null ? this.encodePieces(piece.text, true) : this.encodeAligned(piece),
+    )
+  }
+
+  private encodeStepwise(
+    segment: AlignedText,
+    startsText: boolean,
+    steps: readonly PreTokenizerStep[],
+    encodePiece: (piece: AlignedText) => boolean,
+  ): boolean {
     let pieces: AlignedText[] = [segment]
     for (const step of steps) {
       const next = step(pieces, { startsText })
       if (!next.ok) return this.fail(next.error.message)
       pieces = next.value
     }
-    for (const piece of pieces) {
-      if (!(this.offsets === null ? this.encodePieces(piece.text, true) : this.encodeAligned(piece))) return false
-    }
-    return true
+    return pieces.every(encodePiece)
+  }
+
+  /** A piece whose bytes may be dropped, with offsets. */
+  private encodeLossy(piece: AlignedText): boolean {
+    const first = this.count
+    const goes = this.encodePieces(piece.text, true)
+    const spellings = Array.from(this.ids.subarray(first, this.count), (id) => this.parts.spellingOf(id) ?? "")
+    putOffsets(piece, spellings, this.offsets!)
+    return goes
   }
 
   private encodePieces(text: string, whole: boolean): boolean {
@@ -414,11 +439,14 @@ export class WasmTokenizer implements Tokenizer {
     return this.count <= this.tokensMax
   }
 
-  /** Leaves white space at a token's ends out of its offsets. Source: `process_offsets` of HF's ByteLevel. */
-  private trimOffsets(text: string, from: number, addPrefixSpace: boolean): void {
+  /**
+   * Leaves white space at a token's ends out of its offsets; `dropped` ids went before the first one. Source:
+   * `process_offsets` of HF's ByteLevel.
+   */
+  private trimOffsets(text: string, from: number, dropped: number, addPrefixSpace: boolean): void {
     const offsets = this.offsets!
     for (let i = from; i < this.count; i++) {
-      const spelling = this.cutTexts.get(i) ?? this.parts.spellingOf(this.ids[i]!) ?? ""
+      const spelling = this.cutTexts.get(i + dropped) ?? this.parts.spellingOf(this.ids[i]!) ?? ""
       const chars = Array.from(spelling)
       let leading = 0
       while (leading < chars.length && isTrimmed(chars[leading]!)) leading += 1
@@ -437,9 +465,10 @@ export class WasmTokenizer implements Tokenizer {
     }
   }
 
-  private truncate(contentStart: number, room: number, side: "left" | "right"): void {
+  /** Gives how many ids went before the first one that is left. */
+  private truncate(contentStart: number, room: number, side: "left" | "right"): number {
     const surplus = this.count - contentStart - room
-    if (surplus <= 0) return
+    if (surplus <= 0) return 0
     if (side === "left") {
       this.ids.copyWithin(contentStart, contentStart + surplus, this.count)
       this.offsets?.splice(2 * contentStart, 2 * surplus)
@@ -447,6 +476,7 @@ export class WasmTokenizer implements Tokenizer {
       this.offsets?.splice(2 * (contentStart + room))
     }
     this.count -= surplus
+    return side === "left" ? surplus : 0
   }
 }
 

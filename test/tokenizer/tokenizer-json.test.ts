@@ -50,13 +50,42 @@ function piecesOf(parts: Json, text: string): string {
   return whole(withParts({ ...parts, model }), text)
 }
 
-test("a byte that the vocabulary lacks is dropped, and its neighbours may merge", () => {
-  const lacking = spellBytes(Uint8Array.of(4))
-  const { model } = byteLevelTokenizer().json as { model: { vocab: { [token: string]: number } } }
-  const { [lacking]: _, ...vocab } = model.vocab
-  const ids = Object.keys(vocab).length
-  const merged = withParts({ model: { type: "BPE", vocab: { ...vocab, "!?": ids + 1 }, merges: ["! ?"] } })
-  expect(whole(merged, "!\u0004? \u0004")).toBe("!?| ")
+describe("a byte that the vocabulary lacks", () => {
+  const texts = ["!\u0004? \u0004", " \u0004\u200d", "\u0004\u00e9\u6f22 \u0004x"]
+
+  /** Ids and offsets of the texts; all bytes but 4 are tokens. */
+  function seen(unk_token: string | null): unknown[] {
+    const { model } = byteLevelTokenizer().json as { model: { vocab: { [token: string]: number } } }
+    const bytes = Object.entries(model.vocab).filter(
+      ([token, id]) => id < 256 && token !== spellBytes(Uint8Array.of(4)),
+    )
+    const vocab = { ...Object.fromEntries(bytes), "!?": 256, Ġâ: 257, ĠâĢ: 258 }
+    const merges = ["! ?", "Ġ â", "Ġâ Ģ"]
+    const tokenizer = withParts({ model: { type: "BPE", unk_token, vocab, merges } })
+    return texts.map((text) => {
+      const plain = tokenizer.encode(text, { addSpecialTokens: false })
+      const encoded = tokenizer.encodeWithOffsets(text, "code_point", { addSpecialTokens: false })
+      if (!encoded.ok) return encoded.error
+      expect(plain.ok && plain.value).toEqual(encoded.value.tokenIds)
+      return [Array.from(encoded.value.tokenIds).join(" "), Array.from(encoded.value.offsets).join(" ")]
+    })
+  }
+
+  test("is dropped, its neighbours may merge, and what is behind it moves to the left", () => {
+    expect(seen(null)).toEqual([
+      ["256 32", "0 2 3 4"],
+      ["258 141", "0 3 2 3"],
+      ["195 169 230 188 162 32 120", "1 2 1 2 2 3 2 3 2 3 3 4 5 6"],
+    ])
+  })
+
+  test("is the unknown token where there is one, which stands between its neighbours", () => {
+    expect(seen("!")).toEqual([
+      ["33 256 32 33", "0 1 1 3 3 4 4 5"],
+      ["32 33 226 128 141", "0 1 1 2 2 3 2 3 2 3"],
+      ["33 195 169 230 188 162 32 33 120", "0 1 1 2 1 2 2 3 2 3 2 3 3 4 4 5 5 6"],
+    ])
+  })
 })
 
 describe("pre-tokenizers", () => {

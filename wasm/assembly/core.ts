@@ -49,7 +49,7 @@ import {
 import { BLANKS, CL100K, DEEPSEEK3, GPT2, GPT2_DIGITS, O200K, pieceEnd, QWEN2, QWEN35, TEKKEN, WHOLE } from "./scan"
 import { clearSawEnd, sawEnd, setClassTable } from "./unicode"
 import { NONE } from "./tokens"
-import { BUILT, buildMerges, buildMergesFromRanks, buildTokens, culprit, findBlank, markJoints, blankIsSpace } from "./vocabulary"
+import { BUILT, buildMerges, buildMergesFromRanks, buildTokens, culprit, findBlank, hasAllBytes, markJoints, blankIsSpace } from "./vocabulary"
 import { clearCache, encodePiece, encodeWithEnds, setWords } from "./words"
 
 const NO_MEMORY: i32 = 1
@@ -129,7 +129,7 @@ export function build(fromRanks: bool, wholeWords: bool, characters: bool, unkno
   if (outcome != BUILT) return outcome
   const unknownId = unknown < 0 ? NONE : <u32>unknown
   // The only step that gives memory back, so it comes before the caches, which need fresh memory.
-  const cuts = !characters || (!fromRanks && joinsOnlyText(mergesAt, merges, fallbackAt, unknownId))
+  const cuts = characters ? !fromRanks && joinsOnlyText(mergesAt, merges, fallbackAt, unknownId) : hasAllBytes()
   if (!setUnits(characters ? fallbackAt : 0, unknownId, fuses, fromRanks ? tokens : merges) || !setWords(wholeWords, cuts) || !makeCharacters()) {
     return NO_MEMORY
   }

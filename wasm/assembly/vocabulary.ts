@@ -323,6 +323,15 @@ function noteRank(left: u32, right: u32, rank: u32): void {
   if ((b & 0xc0) != 0x80 && rank < load<u32>(leftAt)) store<u32>(leftAt, rank)
 }
 
+/**
+ * Whether every byte is a token. Where some are not, the reference drops them, and what stood around them then stands
+ * side by side.
+ */
+export function hasAllBytes(): bool {
+  for (let byte: usize = 0; byte < 256; byte++) if (load<u32>(byteIds + (byte << 2)) == NONE) return false
+  return true
+}
+
 /** Merges as listed: { left id u32, right id u32 } × count, in rank order. `merges` may be released afterwards. */
 export function buildMerges(merges: usize, count: u32, joined: usize): i32 {
   // An empty list still needs an address that is not 0: 0 says that ranks are ids.
