@@ -15,7 +15,6 @@ import {
   plainText,
   toFloat,
   toIndex,
-  toSmallInteger,
   typeName,
   type Value,
 } from "./value"
@@ -72,7 +71,6 @@ const roundDigitsMax = 324
 function commonRound(value: NumberValue, precision: Value): Value {
   const digits = precision === null ? 0 : toIndex(precision)
   if (!(value instanceof Float)) return roundInteger(value, digits)
-  if (precision !== null) toSmallInteger(precision)
   if (precision === null) return integer(scaled(value.value, 0))
   if (!Number.isFinite(value.value) || digits > roundDigitsMax) return value
   if (digits < -roundDigitsMax) return new Float(value.value < 0 ? -0 : 0)
