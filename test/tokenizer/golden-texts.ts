@@ -157,6 +157,27 @@ export function textAt(seed: number, i: number): string {
   return out
 }
 
+/** A part of a text, and whether special tokens count in it. */
+export interface TextPart {
+  readonly text: string
+  readonly control: boolean
+}
+
+/** Some texts one after another, some of them cut in two; `segments_at` in the script. Lone surrogates are U+FFFD. */
+export function segmentsAt(seed: number, i: number, textCount: number, mixes: boolean): readonly TextPart[] {
+  const d = drawAt(seed, i, 0x2545f491)
+  const parts: TextPart[] = []
+  for (let left = 1 + d.below(4); left > 0; left--) {
+    const points = Array.from(textAt(seed, d.below(textCount)).toWellFormed())
+    const cut = d.below(2) === 0 ? d.below(points.length + 1) : points.length
+    for (const part of [points.slice(0, cut), points.slice(cut)]) {
+      const control = d.below(2) === 1
+      parts.push({ text: part.join(""), control: control && mixes })
+    }
+  }
+  return parts
+}
+
 const longUnits: readonly string[] = [
   ...["a", " ", "\n", "1", "漢", "!", "é", "\r\n", "\t", "a ", " a", "ab", "😀", "<", "\u0301", "e\u0301", "'s", "क्"],
   ...["Aa", "$1"],

@@ -4,36 +4,40 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { join } from "node:path"
-import { missingPython, prepareEnvironment, run } from "../support/python-environment"
-import { hashOf, textAt, textHash, unpackHashes } from "./golden-texts"
-import { vocabularies } from "./vocabularies"
+import { missingPython, run } from "../support/python-environment"
+import { Answers, seededTexts } from "./answers"
+import { hashOf, textHash, unpackHashes } from "./golden-texts"
+import { type Golden, prepareReferences, python, vocabularies } from "./vocabularies"
 
 const root = join(import.meta.dir, "../..")
-const vocab = join(root, "test/vocab")
-const environment = join(vocab, ".venv")
-const python = join(environment, "bin/python")
 const textsEach = 3_000
 /** Another one each time, so that runs add up. */
 const seed = 2 + Math.floor(Math.random() * 1_000_000)
+
+/** What the script says of one vocabulary with `--live`. */
+type Live = Pick<Golden, "fuzz" | "offsets" | "starts" | "truncated" | "mixedSegments" | "segments"> & {
+  readonly name: string
+}
 
 const reason = missingPython()
 if (reason !== null) console.log(`oracle: skipped, ${reason}`)
 
 describe(`the reference tokenizers, seed ${seed}`, () => {
-  /** By vocabulary: a hash of each text's ids. */
-  const hashes = new Map<string, Uint16Array>()
+  /** By vocabulary: hashes of what the reference makes of the texts. */
+  const references = new Map<string, Live>()
   let textHashes: Uint16Array = new Uint16Array(0)
-  const texts = Array.from({ length: textsEach }, (_, i) => textAt(seed, i))
+  const texts = seededTexts(seed, textsEach)
 
   beforeAll(async () => {
     if (reason !== null) return
-    await prepareEnvironment(environment, join(vocab, "requirements.txt"))
+    await prepareReferences()
     const script = join(root, "scripts/tokenizer-golden.py")
     const out = await run(python, "-B", script, "--live", `${seed}`, `${textsEach}`)
     for (const line of out.trim().split("\n")) {
-      const said: { texts?: string; name?: string; fuzz?: string } = JSON.parse(line)
-      if (said.texts !== undefined) textHashes = unpackHashes(said.texts)
-      else hashes.set(said.name!, unpackHashes(said.fuzz!))
+      // Lines of the script: first the texts, then one a vocabulary.
+      const said: { readonly texts: string } | Live = JSON.parse(line)
+      if ("texts" in said) textHashes = unpackHashes(said.texts)
+      else references.set(said.name, said)
     }
   }, 600_000)
   afterAll(() => Bun.gc(true))
@@ -43,18 +47,29 @@ describe(`the reference tokenizers, seed ${seed}`, () => {
   })
 
   for (const vocabulary of vocabularies()) {
-    const skips = reason !== null || vocabulary.missing !== null
-    test.skipIf(skips)(
-      `${vocabulary.name}: ${textsEach} new random texts have the same ids`,
+    const absent = vocabulary.missing !== null
+    test.skipIf(reason !== null || absent)(
+      `${vocabulary.name}: ${textsEach} new random texts have the same ids, some of them offsets, ends and segments`,
       () => {
         const opened = vocabulary.open()
         if (!opened.ok) throw new Error(opened.error.message)
-        const wanted = hashes.get(vocabulary.name)!
-        const differing = texts.filter((text, i) => {
-          const encoded = opened.value.encode(text, { addSpecialTokens: false })
-          return !encoded.ok || hashOf(encoded.value) !== wanted[i]
-        })
-        expect(differing.slice(0, 3).map((text) => JSON.stringify(text))).toEqual([])
+        const wanted = references.get(vocabulary.name)!
+        const answers = new Answers(opened.value, seed, texts, wanted.mixedSegments)
+        /** Numbers of the texts that differ; none where the reference says nothing. */
+        const differing = (
+          base64: string | undefined,
+          numbers: (i: number) => ArrayLike<number>,
+        ): readonly number[] => {
+          const hashes = unpackHashes(base64 ?? "")
+          return Array.from(hashes.keys()).filter((i) => hashOf(numbers(i)) !== hashes[i])
+        }
+        expect({
+          fuzz: differing(wanted.fuzz, (i) => answers.ids(i)),
+          offsets: differing(wanted.offsets, (i) => answers.offsets(i, "utf16")),
+          starts: differing(wanted.starts, (i) => answers.starts(i, "utf16")),
+          truncated: differing(wanted.truncated, (i) => answers.truncated(i)),
+          segments: differing(wanted.segments, (i) => answers.segmentIds(i)),
+        }).toEqual({ fuzz: [], offsets: [], starts: [], truncated: [], segments: [] })
       },
       60_000,
     )
