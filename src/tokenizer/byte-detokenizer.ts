@@ -130,17 +130,3 @@ export class ByteDetokenizer implements CopyableDetokenizer {
     this.upper = 0xbf
   }
 }
-
-/** Decodes ids in one go, by the streaming decoder: one truth for both roads. */
-export function decodeBytes(table: TokenBytes, tokenIds: Uint32Array, skipSpecial: boolean, piece: Piece): string {
-  const detokenizer = new ByteDetokenizer(table, skipSpecial)
-  let text = ""
-  for (const id of tokenIds) {
-    detokenizer.push(id, piece)
-    if (piece.count < 1024) continue
-    text += piece.text
-    piece.clear()
-  }
-  detokenizer.finish(piece)
-  return text + piece.text
-}

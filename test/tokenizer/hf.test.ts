@@ -5,7 +5,7 @@ import { tokenizerContract } from "./contract"
 import { byteLevelTokenizer, sentencePieceTokenizer } from "./small-tokenizers"
 
 function opened(json: object): Tokenizer {
-  const tokenizer = openTokenizerJson(json, {})
+  const tokenizer = openTokenizerJson(json)
   if (!tokenizer.ok) throw new Error(tokenizer.error.message)
   return tokenizer.value
 }
@@ -54,7 +54,7 @@ function shownBytes(tokenizer: Tokenizer, ids: Uint32Array, skipSpecial: boolean
 describe("a tokenizer.json that cannot be used", () => {
   test("is a value that says why", () => {
     for (const json of [null, [], "x", {}, { model: {} }, { model: { type: "BPE", vocab: {}, merges: [] } }]) {
-      const tokenizer = openTokenizerJson(json, {})
+      const tokenizer = openTokenizerJson(json)
       expect(tokenizer.ok ? "opened" : tokenizer.error.kind, JSON.stringify(json)).toBe("tokenizer_unusable")
     }
   })

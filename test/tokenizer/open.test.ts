@@ -21,22 +21,12 @@ test("a tokenizer.json with BPE is read from its bytes", () => {
   expect(ids("tokenizer.json", byteLevelTokenizer().json)).toEqual([108, 111, 119])
 })
 
-test("other model kinds of tokenizer.json go to the fallback", () => {
-  const wordPiece = {
-    added_tokens: [],
-    normalizer: null,
-    pre_tokenizer: { type: "Whitespace" },
-    post_processor: null,
-    decoder: { type: "WordPiece", prefix: "##", cleanup: true },
-    model: {
-      type: "WordPiece",
-      unk_token: "[UNK]",
-      continuing_subword_prefix: "##",
-      max_input_chars_per_word: 100,
-      vocab: { "[UNK]": 0, lo: 1, "##w": 2 },
-    },
+test("other model kinds of tokenizer.json are refused by name", () => {
+  for (const type of ["WordPiece", "Unigram", "WordLevel"]) {
+    const of = type === "WordLevel" ? "" : ", which is done exactly by nothing here"
+    const refusal = `the tokenizer is not supported: the model kind ${type}${of}`
+    expect(ids("tokenizer.json", { added_tokens: [], model: { type, vocab: { lo: 1 } } })).toBe(refusal)
   }
-  expect(ids("tokenizer.json", wordPiece)).toEqual([1, 2])
 })
 
 test("rank files are told by their names", () => {

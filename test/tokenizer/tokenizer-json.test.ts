@@ -371,7 +371,7 @@ describe("what is not supported", () => {
   ]
   for (const [reason, parts] of cases) {
     test(`is refused with the reason: ${reason}`, () => {
-      const opened = openTokenizerJson({ ...base, ...parts }, {})
+      const opened = openTokenizerJson({ ...base, ...parts })
       expect(opened.ok ? "opened" : opened.error.message).toBe(`the tokenizer is not supported: ${reason}`)
     })
   }

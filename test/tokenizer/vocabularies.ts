@@ -101,7 +101,7 @@ export function vocabularies(): readonly Vocabulary[] {
     ...Object.keys(mistralFiles).map(mistralFile),
     ...Object.keys(variants).map(variant),
     vocabulary("smollm2", existsSync(smollm2) ? null : "the real engine's model is not installed", () =>
-      openTokenizerJson(read(smollm2, "tokenizer"), read(smollm2, "tokenizer_config")),
+      openTokenizerJson(read(smollm2, "tokenizer")),
     ),
   ]
 }
@@ -121,7 +121,7 @@ export async function prepareReferences(): Promise<void> {
 function packaged(name: string): Vocabulary {
   const folder = vocabularyFolder(name)
   const missing = existsSync(folder) ? null : notInstalled
-  return vocabulary(name, missing, () => openTokenizerJson(read(folder, "tokenizer"), read(folder, "tokenizer_config")))
+  return vocabulary(name, missing, () => openTokenizerJson(read(folder, "tokenizer")))
 }
 
 const notInstalled = "test/vocab is not installed (npm ci --prefix test/vocab)"
@@ -153,9 +153,7 @@ function variant(name: string): Vocabulary {
   if ("with" in rules) {
     const folder = vocabularyFolder(of)
     const missing = existsSync(folder) ? null : notInstalled
-    return vocabulary(name, missing, () =>
-      openTokenizerJson({ ...Object(read(folder, "tokenizer")), ...rules.with }, {}),
-    )
+    return vocabulary(name, missing, () => openTokenizerJson({ ...Object(read(folder, "tokenizer")), ...rules.with }))
   }
   // Kimi: its ranks stand one a line, its named tokens in tokenizer_config.json, and its pattern in code.
   return vocabulary(name, null, () => {
