@@ -6,6 +6,16 @@ export const templateProbes: readonly (readonly [template: string, context: stri
     '{"s": "kept"}',
   ],
   ["{{ dict(nope) }}", "{}"],
+  [
+    "{{ [range(3), range(3), range(0), range(5, 2), range(0, 3, 1), range(1, 9, 9), range(1, 2)] | unique | list }}",
+    "{}",
+  ],
+  ["{{ [1] in {}.keys() }}", "{}"],
+  [
+    "{{ 'a' in {'a': 1}.keys() }}{{ 1 in {'a': 1}.values() }}{{ ('a', 1) in {'a': 1}.items() }}{{ [1] in {'a': [1]}.values() }}",
+    "{}",
+  ],
+  ["{{ {range(2): 1}[range(0, 2)] }}", "{}"],
   ["{{ 'a'.splitlines(big) }}", '{"big": 9007199254740993}'],
   ["{{ 1.5 | round(big) }}", '{"big": 9007199254740993}'],
   ["{{ 5 | round(big) }}", '{"big": 9007199254740993}'],

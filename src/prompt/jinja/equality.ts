@@ -100,6 +100,7 @@ export function contains(container: Value, item: Value, run: Run): boolean {
     throw new TemplateError(`'in <string>' requires string as left operand, not ${typeName(item)}`)
   }
   if (container instanceof Dictionary) return container.has(item)
+  if (container instanceof View && container.kind === "keys") return container.hasKey(item)
   if (container instanceof Range && !isNumber(item)) return false
   // A generator is read up to the item and no further.
   const items = iterated(container)

@@ -78,7 +78,8 @@ export class Dictionary {
   private readonly filed = new Map<Key, Value>()
   /** Keys that are not what they are filed under. */
   private originals: Map<Key, Value> | null = null
-  private tuples: Map<string, Tuple> | null = null
+  /** The first of equal tuples and ranges, under which all of them are filed. */
+  private spelled: Map<string, Tuple | Range> | null = null
 
   get size(): number {
     return this.filed.size
@@ -142,11 +143,11 @@ export class Dictionary {
     if (Array.isArray(key) || key instanceof Dictionary || key instanceof View) {
       throw new TemplateError(`unhashable type: '${typeName(key)}'`)
     }
-    if (!(key instanceof Tuple)) return key
-    const spelling = tupleSpelling(key)
-    this.tuples ??= new Map()
-    const known = this.tuples.get(spelling)
-    if (known === undefined) this.tuples.set(spelling, key)
+    if (!(key instanceof Tuple) && !(key instanceof Range)) return key
+    const spelling = key instanceof Tuple ? tupleSpelling(key) : rangeSpelling(key)
+    this.spelled ??= new Map()
+    const known = this.spelled.get(spelling)
+    if (known === undefined) this.spelled.set(spelling, key)
     return known ?? key
   }
 }
@@ -154,6 +155,11 @@ export class Dictionary {
 /** Floats equal integers: beyond 2^53 those are big ones. */
 function floatKey(value: number): number | bigint {
   return Number.isInteger(value) && !Number.isSafeInteger(value) ? BigInt(value) : value + 0
+}
+
+/** Ranges are equal when their numbers are. */
+function rangeSpelling({ start, step, length }: Range): string {
+  return length === 0 ? "range" : `range ${start} ${length} ${length === 1 ? 0 : step}`
 }
 
 /** A text that tuples have in common when they are equal. */
@@ -185,6 +191,11 @@ export class View {
 
   get size(): number {
     return this.dictionary.size
+  }
+
+  /** Whether keys have it: a look-up, so an item that cannot be a key is an error. */
+  hasKey(item: Value): boolean {
+    return this.dictionary.has(item)
   }
 
   spelledOut(): Value[] {
