@@ -1,6 +1,6 @@
 import type { Json } from "../../ir/conversation"
 import { type JsonSpelling, spellingOf } from "../../ir/json-spelling"
-import { Dictionary, Float, type Value } from "./value"
+import { Dictionary, Float, type JsonObject, type Value } from "./value"
 
 /**
  * A value from a request or a model file as templates see it: numbers with a fraction, or written as floats
@@ -17,15 +17,17 @@ export function templateValue(json: Json | undefined): Value {
 }
 
 /** An object as templates see it, and its keys as variables. */
-export function templateVariables(json: { readonly [key: string]: Json }): Dictionary {
-  const made = new Dictionary()
+export function templateVariables(json: JsonObject): Dictionary {
+  return new Dictionary(json, fill)
+}
+
+function fill(json: JsonObject, made: Dictionary): void {
   const spelling = spellingOf(json)
   if (spelling !== null) addSpelled(made, json, spelling)
   else for (const key of Object.keys(json)) made.set(key, templateValue(json[key]))
-  return made
 }
 
-function addSpelled(made: Dictionary, json: { readonly [key: string]: Json }, { keys, floats }: JsonSpelling): void {
+function addSpelled(made: Dictionary, json: JsonObject, { keys, floats }: JsonSpelling): void {
   const add = (key: string): void => {
     made.set(key, spelledValue(json[key], floats?.has(key) ?? false))
   }

@@ -1,4 +1,7 @@
+import type { Json } from "../../ir/conversation"
+import { spellingOf } from "../../ir/json-spelling"
 import { compare } from "./equality"
+import { templateValue } from "./json-value"
 import { floatText, integerText } from "./repr"
 import { type Run, TemplateError } from "./run"
 import { bind } from "./signature"
@@ -8,6 +11,7 @@ import {
   Float,
   isText,
   iterate,
+  type JsonObject,
   Lazy,
   Markup,
   plainText,
@@ -90,7 +94,13 @@ function write(value: Value, style: Style, newline: string, run: Run): string {
   }
   if (value === null) return "null"
   run.step()
-  if (value instanceof Dictionary) return writeDictionary(value, style, newline, run)
+  if (value instanceof Dictionary) {
+    const { source } = value
+    if (source === null || style.sortKeys || spellingOf(source) !== null) {
+      return writeDictionary(value, style, newline, run)
+    }
+    return writeSource(source, style, newline, run)
+  }
   if (Array.isArray(value)) return writeItems(value, style, newline, run)
   if (value instanceof Tuple) return writeItems(value.items, style, newline, run)
   if (value instanceof Float) return jsonFloat(value.value)
@@ -124,6 +134,31 @@ function writeDictionary(value: Dictionary, style: Style, newline: string, run: 
     for (const [key, item] of value.entries().sort(([a], [b]) => compare(a, b, run))) add(item, key)
   }
   return `${made}${newline}}`
+}
+
+/** The same for JSON that the template did not make, read where it lies: tools are long, and mostly printed whole. */
+function writeSource(json: Json | JsonObject, style: Style, newline: string, run: Run): string {
+  if (typeof json === "string") {
+    run.build(json.length)
+    return jsonString(json, style)
+  }
+  if (typeof json !== "object" || json === null || spellingOf(json) !== null) {
+    return write(templateValue(json), style, newline, run)
+  }
+  run.step()
+  const inner = newline + (style.indent ?? "")
+  let made = ""
+  if (Array.isArray(json)) {
+    for (const item of json) {
+      made += (made === "" ? inner : style.itemSeparator + inner) + writeSource(item, style, inner, run)
+    }
+    return made === "" ? "[]" : `[${made}${newline}]`
+  }
+  for (const key of Object.keys(json)) {
+    made += (made === "" ? inner : style.itemSeparator + inner) + jsonString(key, style)
+    made += style.keySeparator + writeSource(json[key]!, style, inner, run)
+  }
+  return made === "" ? "{}" : `{${made}${newline}}`
 }
 
 function keyText(key: Value): string {

@@ -3,6 +3,7 @@
  * dictionaries print as Python prints them, filters give generators that can be read once. Texts, booleans, arrays
  * (lists) and `null` are JavaScript's own; `number` and `bigint` are integers; `undefined` is Jinja's undefined.
  */
+import type { Json } from "../../ir/conversation"
 import { type Run, TemplateError } from "./run"
 
 /** A Python float: 14.0 is not 14 where a template prints it. */
@@ -73,24 +74,46 @@ const tupleSpellingMax = 65_536
 /** What a `Dictionary` files a value under: equal keys (1, 1.0 and true) have one. */
 type Key = null | undefined | number | bigint | string | object
 
+/** A JSON object. */
+export interface JsonObject {
+  readonly [key: string]: Json
+}
+
 /** A Python dictionary: keys of any hashable kind, in the order they came. */
 export class Dictionary {
+  /** The JSON object that it stands for, if it does: those are only looked through when something asks. */
+  readonly source: JsonObject | null
   private readonly filed = new Map<Key, Value>()
+  private fill: ((from: JsonObject, into: Dictionary) => void) | null
   /** Keys that are not what they are filed under. */
   private originals: Map<Key, Value> | null = null
   /** The first of equal tuples and ranges, under which all of them are filed. */
   private spelled: Map<string, Tuple | Range> | null = null
 
+  /** An empty one, or one that `fill` will fill from a JSON object. */
+  constructor(source: JsonObject | null = null, fill: ((from: JsonObject, into: Dictionary) => void) | null = null) {
+    this.source = source
+    this.fill = fill
+  }
+
+  private read(): Map<Key, Value> {
+    const { fill, source } = this
+    if (fill === null || source === null) return this.filed
+    this.fill = null
+    fill(source, this)
+    return this.filed
+  }
+
   get size(): number {
-    return this.filed.size
+    return this.read().size
   }
 
   get(key: Value): Value {
-    return this.filed.get(typeof key === "string" ? key : this.file(key))
+    return this.read().get(typeof key === "string" ? key : this.file(key))
   }
 
   has(key: Value): boolean {
-    return this.filed.has(typeof key === "string" ? key : this.file(key))
+    return this.read().has(typeof key === "string" ? key : this.file(key))
   }
 
   /** A key that is there keeps its place and its first form, as in Python. */
@@ -110,24 +133,25 @@ export class Dictionary {
 
   keys(): Value[] {
     // What is filed under itself is a value.
-    if (this.originals === null) return [...this.filed.keys()] as Value[]
+    if (this.originals === null) return [...this.read().keys()] as Value[]
     return Array.from(this.filed.keys(), (key) => this.original(key))
   }
 
   values(): Value[] {
-    return [...this.filed.values()]
+    return [...this.read().values()]
   }
 
   entries(): [Value, Value][] {
-    if (this.originals === null) return [...this.filed] as [Value, Value][]
+    if (this.originals === null) return [...this.read()] as [Value, Value][]
     return Array.from(this.filed, ([key, value]) => [this.original(key), value])
   }
 
   /** Visits all entries in order, making no list of them. */
   forEach(visit: (value: Value, key: Value) => void): void {
     // What is filed under itself is a value.
-    if (this.originals === null) this.filed.forEach(visit as (value: Value, key: Key) => void)
-    else for (const [key, value] of this.filed) visit(value, this.original(key))
+    const filed = this.read()
+    if (this.originals === null) filed.forEach(visit as (value: Value, key: Key) => void)
+    else for (const [key, value] of filed) visit(value, this.original(key))
   }
 
   private original(key: Key): Value {
