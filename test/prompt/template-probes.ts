@@ -6,6 +6,10 @@ export const templateProbes: readonly (readonly [template: string, context: stri
     '{"s": "kept"}',
   ],
   ["{{ dict(nope) }}", "{}"],
+  ["{{ {{}.values(): 1} }}", "{}"],
+  ["{{ {{}.keys(): 1} }}", "{}"],
+  ["{{ '' * big }}", '{"big": -12345678901234567890}'],
+  ["{{ '' * big }}|{{ [] * big }}", '{"big": 9007199254740993}'],
   [
     "{{ [range(3), range(3), range(0), range(5, 2), range(0, 3, 1), range(1, 9, 9), range(1, 2)] | unique | list }}",
     "{}",

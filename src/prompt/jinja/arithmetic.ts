@@ -173,6 +173,9 @@ function joined(left: Value, right: Value, run: Run): Value {
 function repeated(left: Value, right: Value, run: Run): Value {
   const [sequence, times] = isNumber(left) ? [right, left] : [left, right]
   if (!isNumber(times) || times instanceof Float) throw unsupported("*", left, right)
+  if (typeof times === "bigint" && BigInt.asIntN(64, times) !== times) {
+    throw new TemplateError("cannot fit 'int' into an index-sized integer")
+  }
   const count = Math.max(0, toIndex(times))
   if (isText(sequence)) {
     const plain = plainText(sequence)

@@ -164,7 +164,7 @@ export class Dictionary {
     if (typeof key === "boolean") return Number(key)
     if (key instanceof Float) return floatKey(key.value)
     if (key instanceof Markup) return key.text
-    if (Array.isArray(key) || key instanceof Dictionary || key instanceof View) {
+    if (Array.isArray(key) || key instanceof Dictionary || (key instanceof View && key.kind !== "values")) {
       throw new TemplateError(`unhashable type: '${typeName(key)}'`)
     }
     if (!(key instanceof Tuple) && !(key instanceof Range)) return key
