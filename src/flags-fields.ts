@@ -170,69 +170,34 @@ export function inverted(group: FlagGroup, name: string, key: "docs" | "accessLo
   })
 }
 
-/** A flag of the CORS rules. */
-export function cors<Key extends keyof Draft["cors"], Value extends Draft["cors"][Key]>(
-  name: string,
-  kind: ValueKind<Value>,
-  key: Key,
-  help: string,
-): Flag {
-  return build("security", name, kind, help, defaultConfig.cors[key], {}, (draft, value) => {
-    draft.cors[key] = value
-  })
+/** Makes flags that set one field of a section of the draft. */
+function sectionFlags<Fields extends object>(group: FlagGroup, section: (draft: Draft) => Fields) {
+  return <Key extends keyof Fields, Value extends Fields[Key]>(
+    name: string,
+    kind: ValueKind<Value>,
+    key: Key,
+    help: string,
+    words: Words = {},
+  ): Flag =>
+    build(group, name, kind, help, section(emptyDraft())[key], words, (draft, value) => {
+      section(draft)[key] = value
+    })
 }
+
+/** A flag of the CORS rules. */
+export const cors = sectionFlags("security", (draft) => draft.cors)
 
 /** A flag that bounds what comes from outside. */
-export function limit(
-  name: string,
-  kind: ValueKind<number>,
-  key: keyof Draft["limits"],
-  help: string,
-  words: Words = {},
-): Flag {
-  return build("limits", name, kind, help, defaultConfig.limits[key], words, (draft, value) => {
-    draft.limits[key] = value
-  })
-}
+export const limit = sectionFlags("limits", (draft) => draft.limits)
 
 /** A flag of the simulator engine. */
-export function pace<Key extends keyof Draft["simulator"], Value extends Draft["simulator"][Key]>(
-  name: string,
-  kind: ValueKind<Value>,
-  key: Key,
-  help: string,
-  words: Words = {},
-): Flag {
-  return build("simulator", name, kind, help, defaultConfig.simulator[key], words, (draft, value) => {
-    draft.simulator[key] = value
-  })
-}
+export const pace = sectionFlags("simulator", (draft) => draft.simulator)
 
 /** A flag of the link to vLLM's engines. */
-export function link<Key extends keyof Draft["vllm"], Value extends Draft["vllm"][Key]>(
-  name: string,
-  kind: ValueKind<Value>,
-  key: Key,
-  help: string,
-  words: Words = {},
-): Flag {
-  return build("engine", name, kind, help, defaultConfig.vllm[key], words, (draft, value) => {
-    draft.vllm[key] = value
-  })
-}
+export const link = sectionFlags("engine", (draft) => draft.vllm)
 
 /** A flag of the link to engines behind HTTP. */
-export function remote<Key extends keyof Draft["http"], Value extends Draft["http"][Key]>(
-  name: string,
-  kind: ValueKind<Value>,
-  key: Key,
-  help: string,
-  words: Words = {},
-): Flag {
-  return build("engine", name, kind, help, defaultConfig.http[key], words, (draft, value) => {
-    draft.http[key] = value
-  })
-}
+export const remote = sectionFlags("engine", (draft) => draft.http)
 
 /** A flag with several values, none of them empty. */
 export function many(

@@ -1,3 +1,4 @@
+import type { ReadingOptions } from "../generate/generate"
 import type { GenerateRequest, LoraAdapter } from "../ir/generate-request"
 import type { SamplingParams } from "../ir/sampling"
 import type { Prepared } from "../prompt/prepare"
@@ -94,4 +95,19 @@ function traceHeaders(headers: Headers): { readonly [name: string]: string } | n
   if (traceparent === null) return null
   const tracestate = headers.get("tracestate")
   return tracestate === null ? { traceparent } : { traceparent, tracestate }
+}
+
+/** How the output is read: the same whether it is generated here or comes from an engine elsewhere. */
+export function readingOf(
+  lowered: Lowered<unknown>,
+  room: Pick<PromptRoom, "chatParser" | "textParser">,
+): ReadingOptions {
+  return {
+    parser: lowered.parsing.isChat ? room.chatParser : room.textParser,
+    parseCalls: lowered.parsing.calls,
+    wantsSteps: lowered.wantsSteps,
+    intervalTokens: lowered.intervalTokens,
+    includeReasoning: lowered.includeReasoning,
+    parallelToolCalls: lowered.parallelToolCalls,
+  }
 }

@@ -3,7 +3,7 @@
  * watches the fold. Async at its two ends only.
  */
 import type { TSchema } from "@sinclair/typebox"
-import { type Choice, Generation, type ReadingOptions } from "../generate/generate"
+import { type Choice, Generation } from "../generate/generate"
 import { readJsonBody } from "../http/body"
 import { type SseWriter, sseResponse } from "../http/sse"
 import type { EngineError, FinishReason } from "../ir/engine"
@@ -13,7 +13,7 @@ import type { ItemSink } from "../ir/item-event"
 import { err, ok, type Result } from "../result"
 import type { Endpoint, Exchange, LowerContext, Lowered } from "./endpoint"
 import { type ApiError, errorResponse } from "./errors"
-import { headerFields, makeExchange, samplingOf } from "./exchange"
+import { headerFields, makeExchange, readingOf, samplingOf } from "./exchange"
 import { Fold } from "./fold"
 import { isServed, namedAdapter } from "./models"
 import type { RequestEntry } from "./request-entry"
@@ -144,14 +144,7 @@ class Call<Body, Ask> implements RunningRequest {
       sink,
       request: this.generateRequest(lowered, exchange, index),
     }))
-    const reading: ReadingOptions = {
-      parser: lowered.parsing.isChat ? room.chatParser : room.textParser,
-      parseCalls: lowered.parsing.calls,
-      wantsSteps: lowered.wantsSteps,
-      intervalTokens: lowered.intervalTokens,
-      includeReasoning: lowered.includeReasoning,
-      parallelToolCalls: lowered.parallelToolCalls,
-    }
+    const reading = readingOf(lowered, room)
     this.failSinks = (error) => {
       for (const [index, sink] of sinks.entries()) {
         const fold = this.folds[index]!

@@ -1,6 +1,7 @@
 /** POST /tokenize and /detokenize (SERVER 3). */
 import { type Static, Type } from "@sinclair/typebox"
 import type { PromptInput } from "../ir/conversation"
+import { tokenList } from "../ir/token-list"
 import type { Preparer } from "../prompt/prepare"
 import { err, ok, type Result } from "../result"
 import {
@@ -57,7 +58,7 @@ export function tokenize(
   if (!lowered.ok) return lowered
   const prepared = preparer.encodeOnly(lowered.value.input)
   if (!prepared.ok) return prepared
-  const tokens = Array.from(prepared.value.tokenIds)
+  const tokens = tokenList(prepared.value.tokenIds)
   return ok({
     count: tokens.length,
     max_model_len: context.model.contextTokensMax,

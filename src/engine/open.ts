@@ -55,8 +55,6 @@ export function openEngine(config: Config, ports: EnginePorts): Result<OpenEngin
         queuedRequestsMax,
         encode,
         log: ports.log,
-        ready() {},
-        lost() {},
         now: () => performance.now(),
       }
       const engine =

@@ -1,5 +1,6 @@
 import type { ToolChoice } from "../../ir/conversation"
 import type { FinishReason } from "../../ir/engine"
+import { tokenList } from "../../ir/token-list"
 import type { Exchange } from "../endpoint"
 import type { Fold } from "../fold"
 import { chatLogprob, promptLogprobs, tokenName } from "../logprobs"
@@ -33,7 +34,7 @@ export function presentChat(exchange: Exchange<ChatAsk>, folds: readonly Fold[])
     system_fingerprint: systemFingerprint,
     usage: usageBody(exchange, folds, true),
     prompt_logprobs: promptRows === null ? null : promptLogprobs(promptRows, facts.tokenText),
-    prompt_token_ids: ask.returnTokenIds ? Array.from(prompt.tokenIds) : null,
+    prompt_token_ids: ask.returnTokenIds ? tokenList(prompt.tokenIds) : null,
     prompt_text: ask.returnPromptText ? prompt.text : null,
     kv_transfer_params: outcome?.kvTransferParams ?? null,
     ec_transfer_params: null,

@@ -2,6 +2,7 @@ import { DeltaFrame, FramePart, type WriteDelta } from "../../http/delta-frame"
 import { jsonString } from "../../http/json-string"
 import type { EngineError } from "../../ir/engine"
 import type { ChoiceUsage, ItemOpening, ItemSink, Outcome } from "../../ir/item-event"
+import { tokenList } from "../../ir/token-list"
 import { ChunkStream } from "../chunk-stream"
 import type { Exchange } from "../endpoint"
 import { errorBody } from "../errors"
@@ -23,7 +24,7 @@ export class ChatStream extends ChunkStream<ChatAsk> {
   begin(): void {
     const { ask, choicesPerPrompt, prompts } = this.exchange
     const prompt = prompts[0]!
-    const ids = ask.returnTokenIds ? jsonLine(Array.from(prompt.tokenIds)) : "null"
+    const ids = ask.returnTokenIds ? jsonLine(tokenList(prompt.tokenIds)) : "null"
     const text = ask.returnPromptText ? jsonLine(prompt.text) : "null"
     const usage = ask.continuousUsage ? `,"usage":${jsonLine(runningUsage(prompt.tokenIds.length, 0))}` : ""
     const role = jsonLine(ask.role)

@@ -1,3 +1,4 @@
+import { tokenList } from "../../ir/token-list"
 import type { Exchange } from "../endpoint"
 import type { Fold } from "../fold"
 import { CompletionLogprobs, promptLogprobs, tokenName } from "../logprobs"
@@ -28,7 +29,7 @@ export function presentCompletion(exchange: Exchange<CompletionAsk>, folds: read
         stop_reason: fold.outcome!.stopReason,
         token_ids: ask.returnTokenIds ? (ask.promptOnly ? [] : fold.tokenIds) : null,
         prompt_logprobs: fold.prompt === null ? null : promptLogprobs(fold.prompt, facts.tokenText),
-        prompt_token_ids: ask.returnTokenIds ? Array.from(prompt.tokenIds) : null,
+        prompt_token_ids: ask.returnTokenIds ? tokenList(prompt.tokenIds) : null,
         routed_experts: null,
         weight_versions: null,
       }

@@ -1,6 +1,7 @@
 import { DeltaFrame, FramePart, type WriteDelta } from "../../http/delta-frame"
 import type { EngineError } from "../../ir/engine"
 import type { ChoiceUsage, ItemSink, Outcome } from "../../ir/item-event"
+import { tokenList } from "../../ir/token-list"
 import { ChunkStream } from "../chunk-stream"
 import type { Exchange } from "../endpoint"
 import { errorBody } from "../errors"
@@ -93,7 +94,7 @@ class CompletionChoice extends FoldView {
     const prompt = exchange.prompts[Math.floor(this.index / exchange.choicesPerPrompt)]!
     const echo = this.isFirst && ask.echo ? promptText(exchange, this.index) : ""
     const text = jsonLine(echo + this.gathered)
-    const promptIds = this.isFirst && ask.returnTokenIds ? jsonLine(Array.from(prompt.tokenIds)) : "null"
+    const promptIds = this.isFirst && ask.returnTokenIds ? jsonLine(tokenList(prompt.tokenIds)) : "null"
     const newTokens = ask.promptOnly ? [] : fold.tokenIds.slice(this.shownTokens)
     const ids = ask.returnTokenIds ? jsonLine(newTokens) : "null"
     const usage = ask.continuousUsage

@@ -2,10 +2,11 @@ import type { Json } from "../../ir/conversation"
 import { blankLogprobRows, promptLogprobRows, tokenLogprobRows } from "../../ir/logprob-json"
 import { err, ok, type Result } from "../../result"
 import { type ApiError, invalid } from "../errors"
+import { readingOf } from "../exchange"
 import { Fold } from "../fold"
 import type { RenderRoom } from "../room"
 import type { StreamState } from "./derender-schema"
-import { answerRequest, type ChunkParts, type Derendering, readingOf, replayedRequest } from "./derendering"
+import { answerRequest, type ChunkParts, type Derendering, replayedRequest } from "./derendering"
 import { cachedTokens, isFinishReason, Replay } from "./replay"
 
 /**

@@ -2,17 +2,11 @@ import type { Json } from "../../ir/conversation"
 import { promptLogprobRows, tokenLogprobRows } from "../../ir/logprob-json"
 import { err, ok, type Result } from "../../result"
 import { type ApiError, invalid } from "../errors"
+import { readingOf } from "../exchange"
 import { Fold } from "../fold"
 import type { RenderRoom } from "../room"
 import type { GenerateResponseBody } from "./derender-schema"
-import {
-  type AnsweredRequest,
-  answerRequest,
-  type Derendering,
-  readingOf,
-  replayedRequest,
-  type WholeParts,
-} from "./derendering"
+import { type AnsweredRequest, answerRequest, type Derendering, replayedRequest, type WholeParts } from "./derendering"
 import { cachedTokens, isFinishReason, Replay } from "./replay"
 
 /** The whole answer that the API would have given, as an object. */

@@ -1,4 +1,3 @@
-import type { ReadingOptions } from "../../generate/generate"
 import type { GenerateRequest } from "../../ir/generate-request"
 import type { SamplingParams } from "../../ir/sampling"
 import type { Prepared } from "../../prompt/prepare"
@@ -116,18 +115,6 @@ function answerId(requestId: string, idPrefix: string, isNumbered: boolean): str
   const own = requestId.replace(/^generate-tokens-/, "")
   if (!own.startsWith(idPrefix)) return requestId
   return isNumbered ? own.replace(/-\d+$/, "") : own
-}
-
-/** How the output is read, as generation would. */
-export function readingOf(lowered: Lowered<unknown>, room: RenderRoom): ReadingOptions {
-  return {
-    parser: lowered.parsing.isChat ? room.chatParser : room.textParser,
-    parseCalls: lowered.parsing.calls,
-    wantsSteps: lowered.wantsSteps,
-    intervalTokens: lowered.intervalTokens,
-    includeReasoning: lowered.includeReasoning,
-    parallelToolCalls: lowered.parallelToolCalls,
-  }
 }
 
 /** The sequence as its replay needs it. `stopString`: the one that ended it, as the engine says; "" = none did. */

@@ -40,9 +40,9 @@ export interface VllmPorts {
   encode(text: string): Uint32Array
   log(line: string): void
   /** An engine takes requests from now on. */
-  ready(rank: number): void
+  ready?(rank: number): void
   /** An engine is dead, cut off or hangs: whoever started it may start it again. */
-  lost(rank: number, reason: string): void
+  lost?(rank: number, reason: string): void
   /** Milliseconds on a monotonic clock. */
   now(): number
 }
@@ -86,7 +86,7 @@ export class VllmEngine implements Engine {
       isMixtureOfExperts: ports.isMixtureOfExperts,
       log: (line) => ports.log(line),
       now: () => ports.now(),
-      ready: (link) => ports.ready(link.rank),
+      ready: (link) => ports.ready?.(link.rank),
       message: (link, frames) => engine?.receive(link, frames),
       lost: (link, reason) => engine?.lost(link, reason),
     })
@@ -215,7 +215,7 @@ export class VllmEngine implements Engine {
     } else if (link.state === "silent") {
       link.state = "ready"
       this.ports.log(`${link.label} answers again`)
-      this.ports.ready(link.rank)
+      this.ports.ready?.(link.rank)
     }
   }
 
@@ -223,7 +223,7 @@ export class VllmEngine implements Engine {
   private lost(link: EngineLink, reason: string): void {
     link.leaveOrphans([...link.running].map((sequence) => sequence.id))
     this.failAll(link, `${link.label} is lost: ${reason}`)
-    this.ports.lost(link.rank, reason)
+    this.ports.lost?.(link.rank, reason)
   }
 
   /** What ran in it fails, and is aborted should it ever wake. */
@@ -232,7 +232,7 @@ export class VllmEngine implements Engine {
     for (const sequence of link.running) link.abort(sequence.id)
     const reason = `it has not answered for ${Math.round(silentMs)} ms`
     this.failAll(link, `${link.label} hangs: ${reason}`)
-    this.ports.lost(link.rank, reason)
+    this.ports.lost?.(link.rank, reason)
   }
 
   private failAll(link: EngineLink, message: string): void {

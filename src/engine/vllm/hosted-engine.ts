@@ -56,12 +56,12 @@ export class HostedEngine implements Engine {
       ...ports,
       ready: (rank) => {
         hosted?.registered(rank)
-        ports.ready(rank)
+        ports.ready?.(rank)
       },
       lost: (rank, reason) => {
         // Engines beyond those that run here are somebody else's.
         if (rank < command.engines) hosted?.mourn(rank, reason)
-        ports.lost(rank, reason)
+        ports.lost?.(rank, reason)
       },
     })
     if (!link.ok) return link

@@ -155,8 +155,6 @@ test("a command that cannot be started is told, and closing still works", async 
       queuedRequestsMax: null,
       encode: () => new Uint32Array(0),
       log: (line) => log.push(line),
-      ready() {},
-      lost() {},
       now: () => performance.now(),
     },
   )
