@@ -50,11 +50,12 @@ export async function openServedModel(
   if (!chatParser.ok) return chatParser
   const chatTemplates = config.chatTemplate === null ? profile.chatTemplates : { default: config.chatTemplate }
 
-  const facts = modelFacts(config, profile, tokenizer.value, chatTemplates, chatParser.value)
+  const isHarmony = writesHarmony(profile, chatParser.value)
+  const facts = modelFacts(config, profile, tokenizer.value, chatTemplates, chatParser.value, isHarmony)
   const metrics = createMetrics({ modelName: facts.names[0]!, contextTokensMax: facts.contextTokensMax })
   const renderer = openRenderer({
     tokenizer: tokenizer.value,
-    harmony: writesHarmony(profile, chatParser.value) ? harmonySetting(config) : null,
+    harmony: isHarmony ? harmonySetting(config) : null,
     chatTemplates,
     specialTokens: profile.specialTokens,
     contentFormat: config.chatTemplateContentFormat,
@@ -137,6 +138,7 @@ function modelFacts(
   tokenizer: Tokenizer,
   chatTemplates: { readonly [name: string]: string },
   parser: { readonly reasoning: string; readonly tools: string },
+  isHarmony: boolean,
 ): ModelFacts {
   const texts = new TokenTexts(tokenizer)
   return {
@@ -148,6 +150,7 @@ function modelFacts(
     samplingDefaults: profile.samplingDefaults,
     vocabSize: tokenizer.vocabSize,
     hasChatTemplate: Object.keys(chatTemplates).length > 0,
+    writesHarmony: isHarmony,
     parsesReasoning: parser.reasoning !== "none",
     parsesCalls: parser.tools !== "none",
     // No engine here takes media yet.

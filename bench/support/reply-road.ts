@@ -83,6 +83,7 @@ export class ReplyRoad {
       samplingDefaults: profile.samplingDefaults,
       vocabSize: tokenizer.vocabSize,
       hasChatTemplate: true,
+      writesHarmony: false,
       parsesReasoning: true,
       parsesCalls: true,
       mediaKinds: [],

@@ -38,6 +38,8 @@ export interface ModelFacts {
   readonly samplingDefaults: SamplingDefaults
   readonly vocabSize: number
   readonly hasChatTemplate: boolean
+  /** Whether conversations become Harmony messages, which no chat template writes. */
+  readonly writesHarmony: boolean
   /** Whether the chosen parser finds reasoning, and calls. */
   readonly parsesReasoning: boolean
   readonly parsesCalls: boolean

@@ -14,6 +14,7 @@ function facts(...mediaKinds: MediaKind[]): ModelFacts {
     samplingDefaults: {},
     vocabSize: 10,
     hasChatTemplate: true,
+    writesHarmony: false,
     parsesReasoning: false,
     parsesCalls: false,
     adapters: [],

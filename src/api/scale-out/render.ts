@@ -64,7 +64,7 @@ const renderChat: Rendering<Static<typeof chatRenderSchema>, ChatAsk> = {
     returnTokenIds: body.return_token_ids ?? null,
     streamOptions: body.stream === true ? (body.stream_options ?? null) : null,
     priority: body.priority ?? 0,
-    parseContext: chatParseContext(body, lowered),
+    parseContext: chatParseContext(body, lowered, room),
   }),
 }
 
@@ -212,8 +212,11 @@ function effectiveKwargs(conversation: Conversation): Json {
   }
 }
 
-/** What whoever generates needs to read the reply as this request would (`output_mode: derender`). */
-function chatParseContext(body: ChatBody, lowered: Lowered<ChatAsk>): Json {
+/**
+ * What whoever generates needs to read the reply as this request would (`output_mode: derender`). Harmony's reader goes
+ * by the messages alone, so no template's variables are told for it (RENDER 5).
+ */
+function chatParseContext(body: ChatBody, lowered: Lowered<ChatAsk>, { facts }: PromptRoom): Json {
   const [conversation] = lowered.prompts
   const calls = body.messages.reduce((count, message) => count + (message.tool_calls?.length ?? 0), 0)
   return {
@@ -221,7 +224,8 @@ function chatParseContext(body: ChatBody, lowered: Lowered<ChatAsk>): Json {
     tool_choice: body.tool_choice ?? null,
     parallel_tool_calls: lowered.parallelToolCalls,
     include_reasoning: lowered.includeReasoning,
-    chat_template_kwargs: conversation?.kind === "conversation" ? effectiveKwargs(conversation) : {},
+    chat_template_kwargs:
+      conversation?.kind === "conversation" && !facts.writesHarmony ? effectiveKwargs(conversation) : {},
     history_tool_call_cnt: calls,
   }
 }
