@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test"
 import { type CallRequest, constrainReply } from "../../src/api/reply-constraint"
-import type { Conversation, FunctionTool, ToolChoice } from "../../src/ir/conversation"
+import type { FunctionTool, ToolChoice } from "../../src/ir/conversation"
 import type { OutputGrammar } from "../../src/ir/output-grammar"
 import type { StructuredOutputs } from "../../src/ir/sampling"
+import { conversationOf } from "../support/conversation"
 
 const thinkId = 7
 const grammar: OutputGrammar = {
@@ -21,18 +22,7 @@ function request(
   structuredOutputs: StructuredOutputs | null = null,
   parallelToolCalls = true,
 ): CallRequest {
-  const conversation: Conversation = {
-    kind: "conversation",
-    messages: [],
-    tools,
-    toolChoice,
-    addGenerationPrompt: true,
-    continueFinalMessage: false,
-    addSpecialTokens: false,
-    documents: null,
-    chatTemplate: null,
-    templateKwargs: {},
-  }
+  const conversation = conversationOf([], { tools, toolChoice })
   return { conversation, parallelToolCalls, structuredOutputs }
 }
 

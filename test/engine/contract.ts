@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test"
 import type { Engine, EngineError, EngineSequence } from "../../src/ir/engine"
 import type { GenerateRequest } from "../../src/ir/generate-request"
 import type { SamplingParams } from "../../src/ir/sampling"
+import { samplingParams } from "../support/add-request"
 import { RecordingReceiver } from "./recording-receiver"
 
 /** How the engine shall fail, and after how many tokens. */
@@ -32,38 +33,9 @@ export interface EngineUnderTest {
   dispose(): Promise<void>
 }
 
-/** Sampling parameters as an endpoint without any wish would make them. */
+/** Sampling parameters as an endpoint without any wish would make them, with much room for the reply. */
 export function samplingOf(changes: Partial<SamplingParams>): SamplingParams {
-  return {
-    temperature: 1,
-    topP: 1,
-    topK: 0,
-    minP: 0,
-    presencePenalty: 0,
-    frequencyPenalty: 0,
-    repetitionPenalty: 1,
-    seed: null,
-    maxTokens: 1_000,
-    minTokens: 0,
-    stop: [],
-    includeStopStrInOutput: false,
-    stopTokenIds: [],
-    ignoreEos: false,
-    skipSpecialTokens: true,
-    spacesBetweenSpecialTokens: true,
-    logprobs: null,
-    promptLogprobs: null,
-    logprobTokenIds: null,
-    logitBias: null,
-    allowedTokenIds: null,
-    badWords: [],
-    structuredOutputs: null,
-    thinkingTokenBudget: null,
-    watermarking: null,
-    repetitionDetection: null,
-    extraArgs: null,
-    ...changes,
-  }
+  return samplingParams({ maxTokens: 1_000, ...changes })
 }
 
 /** A request with ids for its prompt. */

@@ -5,6 +5,7 @@ import { chooseParser } from "../../src/parser/registry"
 import { renderConversation } from "../../src/prompt/conversation-variables"
 import { compileTemplate } from "../../src/prompt/template"
 import { openO200k } from "../../src/tokenizer/open"
+import { conversationOf, messageOf } from "../support/conversation"
 
 const profile = builtInProfile()
 const source = profile.tokenizer
@@ -14,50 +15,33 @@ const compiled = compileTemplate(profile.chatTemplates.default!)
 if (!compiled.ok) throw new Error(compiled.error.message)
 const template = compiled.value
 
-function message(role: string, content: string | null, rest: Partial<Message> = {}): Message {
-  return { role, content, reasoning: null, toolCalls: [], toolCallId: null, name: null, ...rest }
-}
-
 function render(messages: readonly Message[], rest: Partial<Conversation> = {}): string {
-  const rendered = renderConversation(
-    template,
-    {
-      kind: "conversation",
-      messages,
-      tools: [],
-      toolChoice: { kind: "auto" },
-      addGenerationPrompt: true,
-      continueFinalMessage: false,
-      addSpecialTokens: false,
-      documents: null,
-      chatTemplate: null,
-      templateKwargs: {},
-      ...rest,
-    },
-    { specialTokens: profile.specialTokens, contentFormat: "auto" },
-  )
+  const rendered = renderConversation(template, conversationOf(messages, rest), {
+    specialTokens: profile.specialTokens,
+    contentFormat: "auto",
+  })
   if (!rendered.ok) throw new Error(rendered.error.message)
   return rendered.value
 }
 
 describe("the template", () => {
   test("writes turns and opens the assistant's, never its thinking", () => {
-    expect(render([message("system", "Be kind."), message("user", "Hi")])).toBe(
+    expect(render([messageOf("system", "Be kind."), messageOf("user", "Hi")])).toBe(
       "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n",
     )
   })
 
   test("adds an empty think block when thinking is off", () => {
-    expect(render([message("user", "Hi")], { templateKwargs: { enable_thinking: false } })).toBe(
+    expect(render([messageOf("user", "Hi")], { templateKwargs: { enable_thinking: false } })).toBe(
       "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n",
     )
-    expect(render([message("user", "Hi")], { templateKwargs: { enable_thinking: true } })).toBe(
+    expect(render([messageOf("user", "Hi")], { templateKwargs: { enable_thinking: true } })).toBe(
       "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n",
     )
   })
 
   test("makes developer texts part of the system turn", () => {
-    expect(render([message("developer", "D"), message("user", "Hi"), message("system", "S")])).toBe(
+    expect(render([messageOf("developer", "D"), messageOf("user", "Hi"), messageOf("system", "S")])).toBe(
       "<|im_start|>system\nD\n\nS<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n",
     )
   })
@@ -65,18 +49,18 @@ describe("the template", () => {
   test("lists the tools, and shows calls, their results and reasoning since the last question", () => {
     const rendered = render(
       [
-        message("user", "Weather?"),
-        message("assistant", "Old.", { reasoning: "forgotten" }),
-        message("user", "And now?"),
-        message("assistant", null, {
+        messageOf("user", "Weather?"),
+        messageOf("assistant", "Old.", { reasoning: "forgotten" }),
+        messageOf("user", "And now?"),
+        messageOf("assistant", null, {
           reasoning: "look",
           toolCalls: [
             { id: "a", name: "get", arguments: { city: "Zürich", n: 2n ** 60n } },
             { id: "b", name: "now", arguments: {} },
           ],
         }),
-        message("tool", "rain", { toolCallId: "a" }),
-        message("tool", "12:00", { toolCallId: "b" }),
+        messageOf("tool", "rain", { toolCallId: "a" }),
+        messageOf("tool", "12:00", { toolCallId: "b" }),
       ],
       { tools: [{ name: "get", description: "Gets <it>", parameters: { type: "object" }, strict: null }] },
     )
@@ -100,7 +84,7 @@ describe("the template", () => {
   })
 
   test("renders 100 000 messages within seconds", () => {
-    const messages = Array.from({ length: 100_000 }, (_, i) => message(i % 2 === 0 ? "user" : "assistant", `m${i}`))
+    const messages = Array.from({ length: 100_000 }, (_, i) => messageOf(i % 2 === 0 ? "user" : "assistant", `m${i}`))
     const startedAt = performance.now()
     expect(render(messages)).toEndWith("m99999<|im_end|>\n<|im_start|>assistant\n")
     expect(performance.now() - startedAt).toBeLessThan(25_000)

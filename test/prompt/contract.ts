@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, test } from "bun:test"
 import type { Conversation, Message } from "../../src/ir/conversation"
 import type { PromptRenderer, RenderedPrompt } from "../../src/prompt/renderer"
 import type { Tokenizer } from "../../src/tokenizer/tokenizer"
+import { conversationOf } from "../support/conversation"
 
 /** A renderer under test. */
 export interface RendererContract {
@@ -12,24 +13,6 @@ export interface RendererContract {
 }
 
 const unbounded = { textBytesMax: Number.MAX_SAFE_INTEGER, tokensMax: null }
-
-/** A conversation with nothing but these turns. */
-export function conversationOf(turns: readonly Partial<Message>[], rest: Partial<Conversation> = {}): Conversation {
-  const nothing = { role: "user", content: null, reasoning: null, toolCalls: [], toolCallId: null, name: null }
-  return {
-    kind: "conversation",
-    messages: turns.map((turn) => ({ ...nothing, ...turn })),
-    tools: [],
-    toolChoice: { kind: "auto" },
-    addGenerationPrompt: true,
-    continueFinalMessage: false,
-    addSpecialTokens: false,
-    documents: null,
-    chatTemplate: null,
-    templateKwargs: {},
-    ...rest,
-  }
-}
 
 /** Declares the contract's tests. */
 export function rendererContract({ name, open }: RendererContract): void {

@@ -2,29 +2,15 @@ import { describe, expect, test } from "bun:test"
 import type { Conversation, Message } from "../../src/ir/conversation"
 import { renderConversation, templateVariables } from "../../src/prompt/conversation-variables"
 import { type ChatTemplate, compileTemplate } from "../../src/prompt/template"
+import { conversationOf, messageOf } from "../support/conversation"
 
-const empty: Conversation = {
-  kind: "conversation",
-  messages: [],
-  tools: [],
-  toolChoice: { kind: "auto" },
-  addGenerationPrompt: true,
-  continueFinalMessage: false,
-  addSpecialTokens: false,
-  documents: null,
-  chatTemplate: null,
-  templateKwargs: {},
-}
+const empty = conversationOf([])
 const setting = { specialTokens: { bos_token: "<s>" }, contentFormat: "auto" } as const
 
 function compiled(text: string): ChatTemplate {
   const template = compileTemplate(text)
   if (!template.ok) throw new Error(template.error.message)
   return template.value
-}
-
-function message(role: string, content: Message["content"], rest: Partial<Message> = {}): Message {
-  return { role, content, reasoning: null, toolCalls: [], toolCallId: null, name: null, ...rest }
 }
 
 const plain = compiled("{{ messages }}{{ bos_token }}{{ enable_thinking }}")
@@ -47,15 +33,15 @@ describe("the variables", () => {
     const conversation: Conversation = {
       ...empty,
       messages: [
-        message("user", "Hi", { name: "Ann" }),
-        message("assistant", null, {
+        messageOf("user", "Hi", { name: "Ann" }),
+        messageOf("assistant", null, {
           reasoning: "so",
           toolCalls: [
             { id: "c1", name: "f", arguments: { a: 1 } },
             { id: null, name: "g", arguments: {} },
           ],
         }),
-        message("tool", "3", { toolCallId: "c1" }),
+        messageOf("tool", "3", { toolCallId: "c1" }),
       ],
       tools: [
         { name: "f", description: "d", parameters: { type: "object" }, strict: true },
@@ -89,7 +75,7 @@ describe("the variables", () => {
       { type: "image", source: "data:" },
       { type: "text", text: "b" },
     ] as const
-    const conversation = { ...empty, messages: [message("user", parts), message("user", "c")] }
+    const conversation = { ...empty, messages: [messageOf("user", parts), messageOf("user", "c")] }
     const contents = (template: ChatTemplate, contentFormat: "auto" | "string" | "openai"): unknown =>
       templateVariables(template, conversation, { ...setting, contentFormat }).messages
     const asText = [
@@ -107,7 +93,11 @@ describe("the variables", () => {
   })
 
   test("turn developers into one system text unless the template knows them", () => {
-    const messages = [message("system", "S"), message("user", "u"), message("developer", [{ type: "text", text: "D" }])]
+    const messages = [
+      messageOf("system", "S"),
+      messageOf("user", "u"),
+      messageOf("developer", [{ type: "text", text: "D" }]),
+    ]
     expect(templateVariables(plain, { ...empty, messages }, setting).messages).toEqual([
       { role: "system", content: "S\n\nD" },
       { role: "user", content: "u" },
@@ -116,7 +106,7 @@ describe("the variables", () => {
     expect(templateVariables(knowing, { ...empty, messages: messages.slice(2) }, setting).messages).toEqual([
       { role: "developer", content: "D" },
     ])
-    const without = [message("system", "A"), message("user", "u"), message("system", "B")]
+    const without = [messageOf("system", "A"), messageOf("user", "u"), messageOf("system", "B")]
     expect(templateVariables(plain, { ...empty, messages: without }, setting).messages).toHaveLength(3)
   })
 })
@@ -133,15 +123,17 @@ describe("going on from the last message", () => {
   }
 
   test("cuts what the template writes behind its text", () => {
-    expect(continued(turns, [message("user", "Sure, "), message("assistant", "Sure, ")])).toBe("[Sure, ][Sure, ")
-    expect(continued(trimming, [message("user", "a"), message("assistant", " b ")])).toBe("[a][b")
-    expect(continued(turns, [message("assistant", [{ type: "text", text: "p" }])])).toBe("[p")
+    expect(continued(turns, [messageOf("user", "Sure, "), messageOf("assistant", "Sure, ")])).toBe("[Sure, ][Sure, ")
+    expect(continued(trimming, [messageOf("user", "a"), messageOf("assistant", " b ")])).toBe("[a][b")
+    expect(continued(turns, [messageOf("assistant", [{ type: "text", text: "p" }])])).toBe("[p")
   })
 
   test("is refused where there is no text to go on from, or the template leaves it out", () => {
-    expect(continued(turns, [message("assistant", null)])).toBe("continue_final_message needs a last message with text")
+    expect(continued(turns, [messageOf("assistant", null)])).toBe(
+      "continue_final_message needs a last message with text",
+    )
     expect(continued(turns, [])).toBe("continue_final_message needs a last message with text")
-    expect(continued(compiled("fixed"), [message("assistant", "a")])).toBe(
+    expect(continued(compiled("fixed"), [messageOf("assistant", "a")])).toBe(
       "the chat template does not render the last message's text",
     )
   })
