@@ -13,9 +13,11 @@ import { cpus } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { buildMockEngine, MockEngine } from "../test/support/mock-engine"
+import { makeQwen3Folder } from "../test/support/qwen3-folder"
 import { type Server, startProcess, startServerUnder } from "../test/support/server-process"
 import type { PacedLoad, PacedPlan } from "./support/paced-load"
-import { makeQwen3Folder } from "./support/qwen3-folder"
+import { loadPrefix, pinned, serverPrefix } from "./support/placement"
+import { proseScript } from "./support/prose-script"
 
 const { values } = parseArgs({
   args: Bun.argv.slice(2),
@@ -32,16 +34,6 @@ const stepMs = Number(values["step-ms"])
 const streamCounts = (values.streams ?? (values.check ? "1,8" : "1,32,128,512")).split(",").map(Number)
 const tokens = Number(values.tokens ?? (values.check ? 20 : 256))
 const repeats = Number(values.repeats ?? (values.check ? 1 : 3))
-
-const pinned = Bun.which("taskset") !== null && cpus().length >= 2
-/** Servers on one core; load and engines, which are not measured, on another. */
-const serverPrefix = pinned ? ["taskset", "-c", "0"] : []
-const loadPrefix = pinned ? ["taskset", "-c", "1"] : []
-
-const prose =
-  "A kettle hums beside the window while rain draws thin lines down the glass. Someone counts the cups, finds one " +
-  "short, and borrows a jar from the shelf. Outside, a tram rings twice and turns toward the river, carrying wet " +
-  "umbrellas and the smell of bread. By noon the clouds have moved on, and the street shows its colours again. "
 
 /** A server under test, and the field of a request's `vllm_xargs` that tells its engine what to generate. */
 interface Subject {
@@ -62,7 +54,7 @@ await using running = new AsyncDisposableStack()
 const folder = makeQwen3Folder()
 running.defer(() => rmSync(folder, { recursive: true }))
 const subjects = await startAll()
-const script = await scriptOf(subjects[1]!.server)
+const script = await proseScript(subjects[1]!.server, tokens - 1)
 console.log(
   `${cpus()[0]?.model ?? "unknown processor"}, ${cpus().length} cores, ${process.platform} ${process.arch}; Bun ` +
     `${Bun.version}; ${pinned ? "server on core 0, load and engine on core 1" : "not pinned"}; chat, ${tokens} tokens a ` +
@@ -159,19 +151,6 @@ async function healthy({ origin }: Server): Promise<void> {
   throw new Error(`${origin} does not become healthy`)
 }
 
-/** The ids of a reply, its end token left out, and their text. */
-async function scriptOf({ origin }: Server): Promise<{ readonly ids: readonly number[]; readonly text: string }> {
-  const ask = async <T>(path: string, body: object): Promise<T> => {
-    const headers = { "content-type": "application/json" }
-    return (await fetch(`${origin}${path}`, { method: "POST", headers, body: JSON.stringify(body) })).json()
-  }
-  const repeated = prose.repeat(1 + Math.ceil(tokens / 60))
-  const { tokens: all } = await ask<{ tokens: number[] }>("/tokenize", { prompt: repeated })
-  const ids = all.slice(0, tokens - 1)
-  const { prompt } = await ask<{ prompt: string }>("/detokenize", { tokens: ids })
-  return { ids, text: prompt }
-}
-
 async function measure(subject: Subject, streams: number): Promise<Measured> {
   const { server } = subject
   const plan: PacedPlan = {
@@ -182,7 +161,7 @@ async function measure(subject: Subject, streams: number): Promise<Measured> {
       temperature: 0,
       stream: true,
       stream_options: { include_usage: true },
-      vllm_xargs: { [subject.scriptField]: script.ids },
+      vllm_xargs: { [subject.scriptField]: script.tokenIds },
     }),
     streams,
     spreadMs: Math.min(500, streams * stepMs),

@@ -9,8 +9,8 @@
  */
 import { readFileSync, rmSync } from "node:fs"
 import { parseArgs } from "node:util"
+import { makeQwen3Folder } from "../test/support/qwen3-folder"
 import { type Server, startProcess } from "../test/support/server-process"
-import { makeQwen3Folder } from "./support/qwen3-folder"
 import { sampleTexts, stretches } from "./support/sample-texts"
 
 const { values } = parseArgs({

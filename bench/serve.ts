@@ -17,6 +17,8 @@ import { type Server, startServerUnder } from "../test/support/server-process"
 import { benchModel, type Load, type Plan } from "./support/load"
 import { mockServers } from "./support/mock-servers"
 import { optionsOf } from "./support/options"
+import { loadPrefix, pinned, serverPrefix } from "./support/placement"
+import { proseScript, type Script } from "./support/prose-script"
 
 const options = optionsOf(Bun.argv.slice(2))
 
@@ -35,15 +37,6 @@ interface Measured {
   /** The server's processor time, -1 where /proc is missing. */
   readonly serverCpuMs: number
 }
-
-const pinned = Bun.which("taskset") !== null && cpus().length >= 2
-const serverPrefix = pinned ? ["taskset", "-c", "0"] : []
-const loadPrefix = pinned ? ["taskset", "-c", "1"] : []
-
-const prose =
-  "A kettle hums beside the window while rain draws thin lines down the glass. Someone counts the cups, finds one " +
-  "short, and borrows a jar from the shelf. Outside, a tram rings twice and turns toward the river, carrying wet " +
-  "umbrellas and the smell of bread. By noon the clouds have moved on, and the street shows its colours again. "
 
 async function main(): Promise<void> {
   printConditions()
@@ -77,7 +70,7 @@ function simulated(): Promise<Server> {
 
 async function runRows(servers: readonly Competitor[]): Promise<void> {
   const [ours] = servers
-  const script = await scriptOf(ours!, options.tokens - 1)
+  const script = await proseScript(ours!, options.tokens - 1)
   for (const server of servers) {
     // Warm code, warm caches.
     await measure(server, { api: "chat", stream: true, connections: 8 }, script, options.stepMs > 0 ? 32 : 512)
@@ -97,28 +90,6 @@ async function runRows(servers: readonly Competitor[]): Promise<void> {
       }
     }
   }
-}
-
-interface Script {
-  readonly tokenIds: readonly number[]
-  readonly text: string
-}
-
-/** Exactly `count` tokens of prose and the text they stand for, by the server's own tokenizer. */
-async function scriptOf(server: Server, count: number): Promise<Script> {
-  const ask = async <T>(path: string, body: unknown): Promise<T> => {
-    const answer = await fetch(`${server.origin}${path}`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify(body),
-    })
-    return answer.json()
-  }
-  const { tokens } = await ask<{ tokens: number[] }>("/tokenize", { prompt: prose.repeat(1 + Math.ceil(count / 60)) })
-  const tokenIds = tokens.slice(0, count)
-  if (tokenIds.length !== count) throw new Error(`the prose has only ${tokens.length} tokens`)
-  const { prompt } = await ask<{ prompt: string }>("/detokenize", { tokens: tokenIds })
-  return { tokenIds, text: prompt }
 }
 
 async function measure(server: Competitor, row: Row, script: Script, requests: number): Promise<Measured> {

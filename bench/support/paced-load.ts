@@ -3,6 +3,7 @@
  * while, and notes when their events come. Given its plan as JSON in its only argument; prints one JSON line.
  */
 import { checkChatStream, type Expected } from "./answers"
+import { unchunked } from "./chunked-text"
 
 /** What to send and what to expect. */
 export interface PacedPlan extends Expected {
@@ -110,17 +111,4 @@ function exchange(plan: PacedPlan): Promise<Exchange> {
   })
   connecting.catch(reject)
   return promise
-}
-
-/** The text inside HTTP's chunk framing. */
-function unchunked(raw: string): string {
-  let text = ""
-  for (let at = 0; ; ) {
-    const lineEnd = raw.indexOf("\r\n", at)
-    const length = Number.parseInt(raw.slice(at, lineEnd), 16)
-    if (Number.isNaN(length)) throw new Error(`no chunk at ${at}`)
-    if (length === 0) return text
-    text += raw.slice(lineEnd + 2, lineEnd + 2 + length)
-    at = lineEnd + 2 + length + 2
-  }
 }

