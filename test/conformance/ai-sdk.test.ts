@@ -2,26 +2,16 @@
  * The Vercel AI SDK: its OpenAI provider on /v1/responses and on /v1/chat/completions, and its provider for compatible
  * servers on /v1/chat/completions. The same cases for each; where a provider cannot show something, `traits` says so.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
 import { createOpenAI } from "@ai-sdk/openai"
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible"
 import { APICallError, generateText, isStepCount, type LanguageModel, Output, streamText, tool } from "ai"
 import { z } from "zod"
-import { type Server, startServer } from "../support/server-process"
 import { callText, type Script, script, sentence, thinking } from "./support/script"
 import { type ScriptedFetch, scriptedFetch } from "./support/scripted-fetch"
+import { servedModel } from "./support/served-model"
 
-let server: Server
-let name: string
-
-beforeAll(async () => {
-  server = await startServer()
-  const models: { data: { id: string }[] } = await (await fetch(`${server.baseURL}/models`)).json()
-  name = models.data[0]!.id
-})
-afterAll(async () => {
-  expect(await server.end()).toBe(0)
-})
+const served = servedModel()
 
 interface Traits {
   /** The provider shows reasoning text. The OpenAI ones know only summaries, which no open model writes. */
@@ -29,21 +19,22 @@ interface Traits {
   readonly model: (fetch: ScriptedFetch["fetch"]) => LanguageModel
 }
 
-const openai = (fetch: ScriptedFetch["fetch"]) => createOpenAI({ baseURL: server.baseURL, apiKey: "unused", fetch })
+const openai = (fetch: ScriptedFetch["fetch"]) =>
+  createOpenAI({ baseURL: served.server.baseURL, apiKey: "unused", fetch })
 
 const providers: { readonly [title: string]: Traits } = {
-  "openai.responses": { reasoning: false, model: (fetch) => openai(fetch).responses(name) },
-  "openai.chat": { reasoning: false, model: (fetch) => openai(fetch).chat(name) },
+  "openai.responses": { reasoning: false, model: (fetch) => openai(fetch).responses(served.name) },
+  "openai.chat": { reasoning: false, model: (fetch) => openai(fetch).chat(served.name) },
   "openai-compatible": {
     reasoning: true,
     model: (fetch) =>
       createOpenAICompatible({
         name: "sluice",
-        baseURL: server.baseURL,
+        baseURL: served.server.baseURL,
         includeUsage: true,
         supportsStructuredOutputs: true,
         fetch,
-      })(name),
+      })(served.name),
   },
 }
 

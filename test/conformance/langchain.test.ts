@@ -1,5 +1,5 @@
 /** LangChain's chat model for OpenAI, on /v1/responses and on /v1/chat/completions. The same cases for both. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
 import {
   type AIMessage,
   type AIMessageChunk,
@@ -10,21 +10,11 @@ import {
 import { tool } from "@langchain/core/tools"
 import { ChatOpenAI } from "@langchain/openai"
 import { z } from "zod"
-import { type Server, startServer } from "../support/server-process"
 import { callText, type Script, script, sentence, thinking } from "./support/script"
 import { scriptedFetch } from "./support/scripted-fetch"
+import { servedModel } from "./support/served-model"
 
-let server: Server
-let name: string
-
-beforeAll(async () => {
-  server = await startServer()
-  const models: { data: { id: string }[] } = await (await fetch(`${server.baseURL}/models`)).json()
-  name = models.data[0]!.id
-})
-afterAll(async () => {
-  expect(await server.end()).toBe(0)
-})
+const served = servedModel()
 
 const weather = z.object({ city: z.string(), celsius: z.number() })
 const value = { city: "Zürich", celsius: 3 }
@@ -39,11 +29,11 @@ for (const useResponsesApi of [true, false]) {
   const using = (...scripts: readonly Script[]) => {
     const scripted = scriptedFetch(...scripts)
     const model = new ChatOpenAI({
-      model: name,
+      model: served.name,
       apiKey: "unused",
       maxRetries: 0,
       useResponsesApi,
-      configuration: { baseURL: server.baseURL, fetch: scripted.fetch },
+      configuration: { baseURL: served.server.baseURL, fetch: scripted.fetch },
     })
     return { model, scripted }
   }

@@ -1,23 +1,13 @@
 /** The Agents SDK for JavaScript: its loop over function tools, on /v1/responses and on /v1/chat/completions. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
 import { Agent, type Model, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, tool } from "@openai/agents"
 import OpenAI from "openai"
 import { z } from "zod"
-import { type Server, startServer } from "../support/server-process"
 import { callText, script, sentence, thinking } from "./support/script"
 import { scriptedFetch } from "./support/scripted-fetch"
+import { servedModel } from "./support/served-model"
 
-let server: Server
-let name: string
-
-beforeAll(async () => {
-  server = await startServer()
-  const models: { data: { id: string }[] } = await (await fetch(`${server.baseURL}/models`)).json()
-  name = models.data[0]!.id
-})
-afterAll(async () => {
-  expect(await server.end()).toBe(0)
-})
+const served = servedModel()
 
 /** Two calls at once, one more, then words. */
 const steps = [
@@ -31,14 +21,14 @@ const question = "How cold is it?"
 
 /** The model by its API. The SDK reports each run to a service of its own unless tracing is off. */
 const models: { readonly [api: string]: (client: OpenAI) => Model } = {
-  responses: (client) => new OpenAIResponsesModel(client, name),
-  chat: (client) => new OpenAIChatCompletionsModel(client, name),
+  responses: (client) => new OpenAIResponsesModel(client, served.name),
+  chat: (client) => new OpenAIChatCompletionsModel(client, served.name),
 }
 
 function usual(model: (client: OpenAI) => Model) {
   const asked: string[] = []
   const scripted = scriptedFetch(...steps)
-  const client = new OpenAI({ baseURL: server.baseURL, apiKey: "unused", maxRetries: 0, fetch: scripted.fetch })
+  const client = new OpenAI({ baseURL: served.server.baseURL, apiKey: "unused", maxRetries: 0, fetch: scripted.fetch })
   const getCelsius = tool({
     name: "get_celsius",
     description: "Temperature of a city",
