@@ -5,8 +5,12 @@
 import { isIPv6 } from "node:net"
 import { type LoraModule, type StructuredOutputsBackend, structuredOutputsBackends } from "./config"
 import { splitShellWords } from "./engine/process/shell-words"
+import { parseJsonText } from "./http/json-text"
 import type { Json } from "./ir/conversation"
 import { err, ok, type Result } from "./result"
+
+/** Nested arrays and objects that a JSON value of a flag may have. */
+const jsonDepthMax = 256
 
 /** Longest wait that timers can hold: 2^31 − 1 ms. */
 const timerMsMax = 2_147_483_647
@@ -238,12 +242,8 @@ function readCount(text: string): number | null {
 }
 
 function readJson(text: string): Json | undefined {
-  try {
-    // JSON.parse gives exactly the shapes of Json (without bigint).
-    return JSON.parse(text) as Json
-  } catch {
-    return undefined
-  }
+  const read = parseJsonText(text, jsonDepthMax)
+  return read.ok ? read.value : undefined
 }
 
 function isJsonObject(value: Json | undefined): value is { [key: string]: Json } {

@@ -27,9 +27,13 @@ export function spellingOf(value: object): JsonSpelling | null {
   return (value as Spelled)[spelling] ?? null
 }
 
-/** Takes over what was noted about floats, for a copy made key by key. */
-export function copyFloats(from: object, to: object): void {
-  const floats = spellingOf(from)?.floats ?? null
-  if (floats === null) return
-  noteSpelling(to, { keys: null, floats: new Set([...(spellingOf(to)?.floats ?? []), ...floats]) })
+/** Takes over what was noted about floats, for a copy made key by key; numbers that took the place of floats are none. */
+export function copyFloats(from: { readonly [key: string]: unknown }, to: { readonly [key: string]: unknown }): void {
+  const noted = spellingOf(from)?.floats ?? none
+  const before = spellingOf(to)?.floats ?? none
+  if (noted.size === 0 && before.size === 0) return
+  const kept = [...before].filter((key) => !(Object.hasOwn(from, key) && from[key] === to[key]))
+  noteSpelling(to, { keys: null, floats: new Set([...kept, ...noted]) })
 }
+
+const none: ReadonlySet<string> = new Set()

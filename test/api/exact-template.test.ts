@@ -1,5 +1,6 @@
 /** What a client wrote reaches a chat template as it wrote it, through either API; and a template's refusal comes back. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { jsonObjectValue } from "../../src/flags-values"
 import { startTestServer, type TestServer } from "../support/test-server"
 
 const template = `{%- for m in messages %}{% if m.tool_calls %}{{ m.tool_calls[0].function.arguments | tojson }}{% endif %}
@@ -25,11 +26,11 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-async function prompt(path: string, body: string): Promise<string> {
-  const rendered = await server.post(path, body)
+async function prompt(path: string, body: string, asked = server): Promise<string> {
+  const rendered = await asked.post(path, body)
   expect([rendered.status, rendered.text]).toEqual([200, expect.any(String)])
   const { token_ids: tokens, tokens: counted } = rendered.json
-  const detokenized = await server.post("/detokenize", { tokens: tokens ?? counted })
+  const detokenized = await asked.post("/detokenize", { tokens: tokens ?? counted })
   return detokenized.json.prompt
 }
 
@@ -52,6 +53,23 @@ describe("floats, long integers and the order of keys", () => {
     )
     expect(text).toBe(`|${written}|${printed}|2.0|{'z': 1.0, '1': [0.5, 3.0, 3]}`)
   })
+})
+
+test("kwargs of the command line are as exact, and give way to the request's number for number", async () => {
+  const given = jsonObjectValue.read('{"scale":2.0,"settings":{"z":1.0,"1":18446744073709551616}}')
+  if (!given.ok) throw new Error(given.error)
+  const other = await startTestServer({
+    config: { defaultChatTemplateKwargs: given.value },
+    profile: { chatTemplates: { default: template } },
+  })
+  try {
+    const messages = '"messages":[{"role":"user","content":"x"}]'
+    expect(await prompt("/tokenize", `{${messages}}`, other)).toBe("|2.0|{'z': 1.0, '1': 18446744073709551616}")
+    const changed = `{${messages},"chat_template_kwargs":{"scale":3,"settings":null}}`
+    expect(await prompt("/tokenize", changed, other)).toBe("|3|{'z': 1.0, '1': 18446744073709551616}")
+  } finally {
+    await other.stop()
+  }
 })
 
 test("a template's refusal is a 400 with its words", async () => {
