@@ -3,6 +3,7 @@
  * Everything below gets its part of this as an argument; nothing else reads argv or the environment.
  */
 import type { Json } from "./ir/conversation"
+import type { TokenizerMode } from "./ir/tokenizer-mode"
 
 /** Parts of the Responses API that are refused unless the operator turns them on. */
 export const responsesExtensions = ["custom_tools", "namespace_tools", "allowed_tools", "logprobs"] as const
@@ -30,6 +31,8 @@ export interface Config {
   readonly model: string | null
   /** Folder or `org/name` whose tokenizer is used instead of the model's. */
   readonly tokenizer: string | null
+  /** How prompts are made; `auto` = as the model's files tell. */
+  readonly tokenizerMode: TokenizerMode
   readonly revision: string | null
   readonly downloadDir: string | null
   /** Folder where vocabularies are kept as they are once loaded; null = each start builds them. */
@@ -220,6 +223,7 @@ export const defaultConfig: Config = {
   tls: null,
   model: null,
   tokenizer: null,
+  tokenizerMode: "auto",
   revision: null,
   downloadDir: null,
   tokenizerCacheDir: null,

@@ -4,7 +4,7 @@
  * Reading, help and the config file all come from here.
  */
 import { responsesExtensions, toolStrictLevels } from "./config"
-import { always, build, cors, type Flag, inverted, limit, many, one, pace } from "./flags-fields"
+import { always, cors, type Flag, inverted, limit, many, one, pace } from "./flags-fields"
 import { engineFlagTable } from "./flags-table-engine"
 import {
   booleanValue,
@@ -22,11 +22,13 @@ import {
   type ValueKind,
   windowValue,
 } from "./flags-values"
-import { err, ok } from "./result"
+import { type TokenizerMode, tokenizerModes } from "./ir/tokenizer-mode"
 
-const tokenizerModeValue: ValueKind<string> = {
-  sample: "auto|hf",
-  read: (text) => (text === "auto" || text === "hf" ? ok(text) : err("auto or hf; other modes are not supported yet")),
+const tokenizerModeWords = choiceValue(...tokenizerModes)
+/** In any case, as vLLM takes it. */
+const tokenizerModeValue: ValueKind<TokenizerMode> = {
+  sample: tokenizerModeWords.sample,
+  read: (text) => tokenizerModeWords.read(text.toLowerCase()),
 }
 
 /** All flags that are built. */
@@ -50,7 +52,14 @@ export const flagTable: readonly Flag[] = [
     "Folder or org/name whose tokenizer and chat template are used instead.",
     { unset: "the model's", forEngine: "too" },
   ),
-  build("model", "tokenizer-mode", tokenizerModeValue, "Both words mean tokenizer.json.", "auto", {}, () => {}),
+  one(
+    "model",
+    "tokenizer-mode",
+    tokenizerModeValue,
+    "tokenizerMode",
+    "How prompts are made: chat templates (hf), or a model family's own format.",
+    { forEngine: "too" },
+  ),
   one(
     "model",
     "tokenizer-cache",

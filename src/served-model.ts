@@ -18,7 +18,7 @@ import { plainFactory } from "./parser/families/plain"
 import type { ParserFactory } from "./parser/parser"
 import { chooseParser, writesHarmony } from "./parser/registry"
 import type { HarmonySetting } from "./prompt/harmony/setting"
-import { openRenderer } from "./prompt/open-renderer"
+import { openRenderer, type PromptFormat } from "./prompt/open-renderer"
 import { type Prepared, Preparer } from "./prompt/prepare"
 import { ok, type Result } from "./result"
 import { eosIds } from "./tokenizer/eos-ids"
@@ -55,7 +55,7 @@ export async function openServedModel(
   const metrics = createMetrics({ modelName: facts.names[0]!, contextTokensMax: facts.contextTokensMax })
   const renderer = openRenderer({
     tokenizer: tokenizer.value,
-    harmony: isHarmony ? harmonySetting(config) : null,
+    format: isHarmony ? { kind: "harmony", harmony: harmonySetting(config) } : promptFormat(profile),
     chatTemplates,
     specialTokens: profile.specialTokens,
     contentFormat: config.chatTemplateContentFormat,
@@ -125,6 +125,18 @@ async function openTokenizer(profile: ModelProfile, cacheDir: string | null): Pr
   }
   if (source.kind === "o200k_harmony") return ok(await openO200k(harmonyTokens()))
   return ok(await openO200k({ special: source.specialTokens, added: source.addedTokens }))
+}
+
+/** The format of models that do not write Harmony. */
+function promptFormat({ tokenizerMode }: ModelProfile): PromptFormat {
+  switch (tokenizerMode) {
+    case "hf":
+    case "mistral":
+    case "deepseek_v32":
+    case "deepseek_v4":
+    case "deepseek_v41":
+      return { kind: "template" }
+  }
 }
 
 function harmonySetting(config: Config): HarmonySetting {

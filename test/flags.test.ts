@@ -52,7 +52,8 @@ describe("serve", () => {
 
   test("takes every flag of the table into the configuration", async () => {
     const files = { "t.jinja": "{{ x }}", "key.pem": "k", "cert.pem": "c", "ca.pem": "a" }
-    const words = `acme/tiny --served-model-name a b --tokenizer acme/t --tokenizer-mode hf --tokenizer-cache /t
+    const words =
+      `acme/tiny --served-model-name a b --tokenizer acme/t --tokenizer-mode DeepSeek_V32 --tokenizer-cache /t
       --revision v1
       --download-dir /d --max-model-len 8K --generation-config vllm --override-generation-config {"top_k":5}
       --engine-url http://a:1/,https://b/x --engine-api-key s --engine-health-interval-ms 7
@@ -92,6 +93,7 @@ describe("serve", () => {
       tls: { keyFile: "key.pem", certFile: "cert.pem", caFile: "ca.pem" },
       model: "acme/tiny",
       tokenizer: "acme/t",
+      tokenizerMode: "deepseek_v32",
       revision: "v1",
       downloadDir: "/d",
       tokenizerCacheDir: "/t",
@@ -273,7 +275,7 @@ describe("a flag", () => {
     ["--lora-modules", "=x", 'NAME=PATH or {"name": …, "path": …, "base_model_name": …}'],
     ["--lora-modules", '{"name":"a","path":"p","rank":8}', 'NAME=PATH or {"name": …, "path": …, "base_model_name": …}'],
     ["--lora-modules", '[{"name":"a","path":"p"},{"name":"a","path":"q"}]', "each adapter's name once"],
-    ["--tokenizer-mode", "slow", "auto or hf; other modes are not supported yet"],
+    ["--tokenizer-mode", "slow", "one of auto, hf, mistral, deepseek_v32, deepseek_v4, deepseek_v41"],
     ["--api-server-count", "2", "1; the rest is not supported yet"],
   ])("%s refuses %p", async (flag, text, expected) => {
     expect(await problem(["serve", `${flag}=${text}`])).toBe(`${flag} ${JSON.stringify(text)}: expected ${expected}`)

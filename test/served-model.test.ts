@@ -18,6 +18,7 @@ async function ids(tokenizerCacheDir: string | null): Promise<number[]> {
     contextTokensMax: null,
     generationConfig: "auto",
     overrideGenerationConfig: {},
+    tokenizerMode: "auto",
     tokenizerFolder: folder,
   })
   if (!profile.ok) throw new Error(profile.error.message)

@@ -83,6 +83,7 @@ export function builtInProfile(): ModelProfile {
       specialTokens: { "<|endoftext|>": 199_999, "<|im_start|>": 200_019, "<|im_end|>": 200_020 },
       addedTokens: { "<think>": 200_021, "</think>": 200_022, "<tool_call>": 200_023, "</tool_call>": 200_024 },
     },
+    tokenizerMode: "hf",
     chatTemplates: { default: chatTemplate },
     specialTokens: { eos_token: "<|im_end|>", pad_token: "<|endoftext|>" },
     eosToken: "<|im_end|>",

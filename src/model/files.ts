@@ -5,10 +5,12 @@
 import { readdir } from "node:fs/promises"
 import { join, resolve } from "node:path"
 import type { Json } from "../ir/conversation"
+import type { TokenizerMode } from "../ir/tokenizer-mode"
 import { err, ok, type Result } from "../result"
 import { readBytesFile, readJsonFile, readTextFile } from "./file-reader"
 import { addSamplingOverrides, readSamplingDefaults } from "./generation-config"
 import type { ModelProfile } from "./profile"
+import { settleTokenizerMode } from "./tokenizer-mode"
 import { deriveWindow } from "./window"
 
 /** Largest files that are read, in bytes. Real ones are well below a tenth of these. */
@@ -36,6 +38,7 @@ export interface ModelOptions {
   /** `auto` = the model's own generation_config.json, `vllm` = none, else a folder that has one. */
   readonly generationConfig: string
   readonly overrideGenerationConfig: { readonly [name: string]: Json }
+  readonly tokenizerMode: TokenizerMode
 }
 
 /** The same with the folder whose tokenizer files and chat templates count. */
@@ -61,7 +64,12 @@ export async function loadModelFolder(
   if (config.value === null) return missing(`${folder} has no config.json: not a model folder`)
   const kind = readKind(join(folder, "config.json"), config.value)
   if (!kind.ok) return kind
-  const vocabulary = await findVocabulary(tokenizerFolder)
+  const tokenizerFiles: readonly string[] = await readdir(tokenizerFolder).catch(() => [])
+  const tokenizerMode = settleTokenizerMode(options.tokenizerMode, {
+    architectures: kind.value.architectures,
+    tokenizerFiles,
+  })
+  const vocabulary = findVocabulary(tokenizerFolder, tokenizerFiles)
   if (!vocabulary.ok && kind.value.modelType !== harmonyModelType) return vocabulary
   const tokenizerConfigPath = join(tokenizerFolder, "tokenizer_config.json")
   const tokenizerConfig = await readJsonFile(tokenizerConfigPath, modelFileBytesMax.tokenizerConfig)
@@ -86,6 +94,7 @@ export async function loadModelFolder(
     tokenizer: vocabulary.ok
       ? { kind: "file", path: vocabulary.value, tokenizerConfig: settings }
       : { kind: "o200k_harmony" },
+    tokenizerMode,
     chatTemplates: chatTemplates.value,
     specialTokens,
     eosToken,
@@ -102,6 +111,7 @@ export async function adaptProfile(
   options: ModelOptions,
 ): Promise<Result<ModelProfile, ModelFailure>> {
   const contextTokensMax = options.contextTokensMax ?? profile.contextTokensMax
+  const tokenizerMode = options.tokenizerMode === "auto" ? profile.tokenizerMode : options.tokenizerMode
   if (contextTokensMax > profile.contextTokensMax) {
     return err({
       kind: "model_option",
@@ -110,13 +120,13 @@ export async function adaptProfile(
   }
   if (options.generationConfig === "auto") {
     const added = addSamplingOverrides(profile.samplingDefaults, options.overrideGenerationConfig)
-    return added.ok ? ok({ ...profile, contextTokensMax, samplingDefaults: added.value }) : added
+    return added.ok ? ok({ ...profile, contextTokensMax, tokenizerMode, samplingDefaults: added.value }) : added
   }
   const generation = await readGenerationConfig(null, options.generationConfig)
   if (!generation.ok) return generation
   const samplingDefaults = resolveSamplingDefaults(generation.value, options)
   return samplingDefaults.ok
-    ? ok({ ...profile, contextTokensMax, samplingDefaults: samplingDefaults.value })
+    ? ok({ ...profile, contextTokensMax, tokenizerMode, samplingDefaults: samplingDefaults.value })
     : samplingDefaults
 }
 
@@ -127,8 +137,7 @@ const harmonyModelType = "gpt_oss"
 const vocabularyFiles = ["tokenizer.json", "tekken.json", "tiktoken.model"]
 
 /** The path of the vocabulary's file. Not parsed here: its reader needs no objects of hundreds of thousands of tokens. */
-async function findVocabulary(folder: string): Promise<Result<string, ModelFailure>> {
-  const names: readonly string[] = await readdir(folder).catch(() => [])
+function findVocabulary(folder: string, names: readonly string[]): Result<string, ModelFailure> {
   const ranks = names.filter((name) => name.endsWith(".tiktoken")).sort()
   const name = [...vocabularyFiles, ...ranks].find((each) => names.includes(each))
   return name === undefined

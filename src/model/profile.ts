@@ -3,6 +3,7 @@
  * Made by `model/files` from a Hugging Face folder, or by `model/built-in` when no model is given.
  */
 import type { SamplingDefaults } from "../ir/sampling"
+import type { SettledTokenizerMode } from "../ir/tokenizer-mode"
 
 /** Where the vocabulary comes from. */
 export type TokenizerSource =
@@ -27,6 +28,8 @@ export interface ModelProfile {
   /** Absolute folder, or the built-in profile's name. */
   readonly root: string
   readonly tokenizer: TokenizerSource
+  /** How prompts are made where neither the model nor its parser means Harmony. */
+  readonly tokenizerMode: SettledTokenizerMode
   /** Template texts by name; `default` first, `tool_use` where the model has one. Empty = no chat. */
   readonly chatTemplates: { readonly [name: string]: string }
   /** Template variables: bos_token, eos_token, pad_token … as strings. */

@@ -5,14 +5,25 @@ import type { PromptRenderer, RendererUnusable } from "./renderer"
 import type { TemplateUnusable } from "./template"
 import { openTemplateRenderer, type TemplateRendererSetting } from "./template-renderer"
 
-/** What the renderers of a model need to know; `harmony` null = its prompts come from chat templates. */
+/** What a model's prompts are written in. Chosen once, from its files and the flags. */
+export type PromptFormat =
+  /** Jinja chat templates: the model's, the flag's or a request's. */
+  | { readonly kind: "template" }
+  /** gpt-oss's own. */
+  | { readonly kind: "harmony"; readonly harmony: HarmonySetting }
+
+/** What the renderers of a model need to know. */
 export interface RendererSetting extends TemplateRendererSetting {
-  readonly harmony: HarmonySetting | null
+  readonly format: PromptFormat
 }
 
-/** The renderer of a model. A format of the model's own comes before chat templates, which then have no effect. */
+/** The renderer of a model. Formats of a family's own have no use for chat templates, which then have no effect. */
 export function openRenderer(setting: RendererSetting): Result<PromptRenderer, RendererUnusable | TemplateUnusable> {
-  return setting.harmony === null
-    ? openTemplateRenderer(setting)
-    : openHarmonyRenderer(setting.tokenizer, setting.harmony)
+  const { format } = setting
+  switch (format.kind) {
+    case "template":
+      return openTemplateRenderer(setting)
+    case "harmony":
+      return openHarmonyRenderer(setting.tokenizer, format.harmony)
+  }
 }

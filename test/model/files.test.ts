@@ -18,6 +18,7 @@ const plain: FolderOptions = {
   contextTokensMax: null,
   generationConfig: "auto",
   overrideGenerationConfig: {},
+  tokenizerMode: "auto",
 }
 const tokenizerJson = {
   added_tokens: [{ id: 7, content: "<|im_end|>" }],
@@ -88,6 +89,7 @@ describe("a model folder", () => {
       name: "acme/tiny",
       root: folder,
       tokenizer: { kind: "file", path: join(folder, "tokenizer.json"), tokenizerConfig },
+      tokenizerMode: "hf",
       chatTemplates: { default: "{{ messages }}" },
       specialTokens: { image_token: "<image>", eos_token: "<|im_end|>", pad_token: "<pad>" },
       eosToken: "<|im_end|>",
@@ -105,6 +107,7 @@ describe("a model folder", () => {
       name: "acme/tiny",
       root: folder,
       tokenizer: { kind: "file", path: join(folder, "tokenizer.json"), tokenizerConfig: {} },
+      tokenizerMode: "hf",
       chatTemplates: {},
       specialTokens: {},
       eosToken: null,
@@ -125,6 +128,15 @@ describe("a model folder", () => {
   ])("tells a mixture of experts by %s", async (_name, config, expected) => {
     const profile = await load({ ...smallest, "config.json": { max_position_embeddings: 4096, ...config } })
     expect(profile).toMatchObject({ isMixtureOfExperts: expected })
+  })
+
+  test("settles how its prompts are made: by the flag, its architecture and the files of its tokenizer", async () => {
+    const config = { max_position_embeddings: 10, architectures: ["DeepseekV32ForCausalLM"] }
+    expect((await load({ ...smallest, "config.json": config })).tokenizerMode).toBe("deepseek_v32")
+    expect((await load(smallest, { tokenizerMode: "deepseek_v4" })).tokenizerMode).toBe("deepseek_v4")
+    const mistral = { "other/tekken.json": {}, "other/params.json": {} }
+    const options = { tokenizerFolder: join(folder, "other") }
+    expect((await load({ ...smallest, ...mistral }, options)).tokenizerMode).toBe("mistral")
   })
 
   test("may take tokenizer, templates and special tokens from another folder", async () => {
@@ -375,6 +387,10 @@ describe("sampling defaults", () => {
     }
     const adapted = (options: Partial<FolderOptions>) => adaptProfile(profile, { ...plain, ...options })
     expect(await adapted({})).toEqual({ ok: true, value: profile })
+    expect(await adapted({ tokenizerMode: "mistral" })).toEqual({
+      ok: true,
+      value: { ...profile, tokenizerMode: "mistral" },
+    })
     expect(await adapted({ contextTokensMax: 10, overrideGenerationConfig: { top_k: 3 } })).toEqual({
       ok: true,
       value: { ...profile, contextTokensMax: 10, samplingDefaults: { temperature: 0.7, topK: 3 } },

@@ -23,6 +23,7 @@ export async function gptOssProfile(): Promise<ModelProfile> {
       contextTokensMax: null,
       generationConfig: "auto",
       overrideGenerationConfig: {},
+      tokenizerMode: "auto",
       tokenizerFolder: null,
     })
     if (!loaded.ok) throw new Error(loaded.error.message)

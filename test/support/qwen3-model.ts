@@ -28,6 +28,7 @@ export async function qwen3Profile(): Promise<ModelProfile> {
       contextTokensMax: qwen3WindowTokens,
       generationConfig: "auto",
       overrideGenerationConfig: {},
+      tokenizerMode: "auto",
       tokenizerFolder: qwen3VocabularyFolder,
     })
     if (!loaded.ok) throw new Error(loaded.error.message)
