@@ -22,6 +22,7 @@ const root = join(import.meta.dir, "..")
 const conformance = "test/conformance"
 const vocab = "test/vocab"
 const packageTests = "test/package"
+const deploy = "test/deploy"
 const realEngine = "test/real-engine"
 const oracles = "test/oracles"
 /** The Bun that runs this file runs the rest, so that a machine without one on its PATH behaves the same. */
@@ -44,6 +45,7 @@ const steps: { readonly [name: string]: () => Promise<Counts> } = {
   unit: runUnit,
   conformance: runConformance,
   package: () => bunTest("package", testFiles(isIn(packageTests)), 60_000),
+  deploy: runDeploy,
   engine: runEngine,
   bench: runBenches,
 }
@@ -192,7 +194,7 @@ async function runUnit(): Promise<Counts> {
   if (!(await installed(oracles, "the oracles"))) return failed
   return bunTest(
     "unit",
-    testFiles((file) => ![conformance, packageTests, realEngine].some((folder) => isIn(folder)(file))),
+    testFiles((file) => ![conformance, packageTests, deploy, realEngine].some((folder) => isIn(folder)(file))),
     20_000,
   )
 }
@@ -203,6 +205,12 @@ async function runConformance(): Promise<Counts> {
   const types = await check("conformance types", [tool("tsc"), "--noEmit", "--project", conformance])
   const tests = await bunTest("conformance", testFiles(isIn(conformance)), 60_000)
   return add(types, tests)
+}
+
+/** So do the schemas of Kubernetes and Compose. The image's test installs the product once more. */
+async function runDeploy(): Promise<Counts> {
+  if (!(await installed(deploy, "the schemas"))) return failed
+  return bunTest("deploy", testFiles(isIn(deploy)), 60_000)
 }
 
 /** vLLM's CPU build is installed once, outside of the runner, whose tests cannot wait that long. */
