@@ -88,15 +88,15 @@ describe.skipIf(image === null)("the image", () => {
 
   test.skipIf(!canUnshare())("needs no more of a disk than to read it, root or not", async () => {
     // The whole file system becomes unwritable, the cache included, and the user the image's own.
-    const [user, group] = user.split(":")
+    const [userId, groupId] = user.split(":")
     const script = `mount --make-rprivate / && mount -o remount,bind,ro / &&
       for at in ${tmpdir()} ${root}; do mount --bind $at $at && mount -o remount,bind,ro $at || exit 90; done
       touch ${root}/cache/written 2>/dev/null && exit 91
       exec "$@"`
     const drop = [
       "setpriv",
-      `--reuid=${user}`,
-      `--regid=${group}`,
+      `--reuid=${userId}`,
+      `--regid=${groupId}`,
       "--clear-groups",
       "--no-new-privs",
       "--bounding-set=-all",
