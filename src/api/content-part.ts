@@ -64,7 +64,8 @@ export function lowerPart(part: { readonly type: string }): Result<ContentPart, 
   if (field === null) return err({ kind: "unknown_type", type: type.slice(0, 64) })
   const text: unknown = Reflect.get(part, field)
   if (typeof text !== "string") return malformed(`a ${type} part needs a string '${field}'.`)
-  return ok({ type: "text", text })
+  if (type !== "thinking") return ok({ type: "text", text })
+  return ok({ type: "text", text, thinking: Reflect.get(part, "closed") === false ? "open" : "closed" })
 }
 
 /** Why the media of a request are refused, naming the first that is; null when all are taken. */

@@ -8,7 +8,8 @@ export type Json = null | boolean | number | bigint | string | Json[] | { [key: 
 
 /** One piece of a message's content. Media parts carry their source unread. */
 export type ContentPart =
-  | { readonly type: "text"; readonly text: string }
+  /** `thinking`: an assistant's, and whether it came to its end; few formats tell it from other text. */
+  | { readonly type: "text"; readonly text: string; readonly thinking?: "closed" | "open" }
   | { readonly type: "image" | "audio" | "video" | "file"; readonly source: Json }
 
 /** What a content part can be beside text. */

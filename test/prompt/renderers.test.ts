@@ -5,6 +5,7 @@ import type { Result } from "../../src/result"
 import { harmonyTokens } from "../../src/tokenizer/extra-tokens"
 import { openO200k } from "../../src/tokenizer/open"
 import { rendererContract } from "./contract"
+import { openTekken } from "./mistral/vocabularies"
 
 function opened<T>(result: Result<T, { readonly message: string }>): T {
   if (!result.ok) throw new Error(result.error.message)
@@ -38,4 +39,11 @@ rendererContract({
     const setting = { startDate: "2026-03-05", instructionsIn: "developer", now: () => new Date(0) } as const
     return { renderer: opened(openHarmonyRenderer(tokenizer, setting)), tokenizer, special: "<|end|>" }
   },
+})
+
+rendererContract({
+  name: "mistral",
+  open: async () => ({ ...openTekken("v13"), special: "[INST]" }),
+  // A reply follows a user's turn or a tool's.
+  marksReply: false,
 })

@@ -1,5 +1,6 @@
 import { err, ok, type Result } from "../../result"
 import type { EncodeFailure, Tokenizer } from "../../tokenizer/tokenizer"
+import { type EncodeSegments, PromptWriter } from "../prompt-writer"
 import type { EncodeBounds, RenderedPrompt, RendererUnusable, TextTooLong } from "../renderer"
 import type { HarmonyMessage } from "./message"
 
@@ -16,7 +17,7 @@ type Special = keyof typeof spellings
 
 /** Ids of the special tokens in one vocabulary, which also keeps them out of texts. */
 export interface HarmonyVocabulary {
-  readonly encodeSegments: NonNullable<Tokenizer["encodeSegments"]>
+  readonly encodeSegments: EncodeSegments
   readonly ids: { readonly [name in Special]: number }
 }
 
@@ -49,17 +50,12 @@ function unusable(message: string): Result<never, RendererUnusable> {
  * header are encoded one by one, as the model saw them in training. Source: openai-harmony 0.0.8.
  */
 export class HarmonyWriter {
-  private readonly vocabulary: HarmonyVocabulary
-  private readonly bounds: EncodeBounds
-  private readonly parts: Uint32Array[] = []
-  private tokens = 0
-  private text = ""
-  private textBytes = 0
-  private failure: EncodeFailure | TextTooLong | null = null
+  private readonly ids: HarmonyVocabulary["ids"]
+  private readonly writer: PromptWriter
 
-  constructor(vocabulary: HarmonyVocabulary, bounds: EncodeBounds) {
-    this.vocabulary = vocabulary
-    this.bounds = bounds
+  constructor({ ids, encodeSegments }: HarmonyVocabulary, bounds: EncodeBounds) {
+    this.ids = ids
+    this.writer = new PromptWriter(encodeSegments, bounds)
   }
 
   /** A whole message. */
@@ -72,73 +68,43 @@ export class HarmonyWriter {
   openMessage({ role, name, recipient, channel, contentType, texts }: HarmonyMessage): void {
     this.special("start")
     if (role === "tool") {
-      this.plain(name ?? "")
+      this.writer.plain(name ?? "")
     } else {
-      this.plain(role)
-      if (name !== null) this.plain(`:${name}`)
+      this.writer.plain(role)
+      if (name !== null) this.writer.plain(`:${name}`)
     }
-    if (recipient !== null && recipient !== "all") this.plain(` to=${recipient}`)
+    if (recipient !== null && recipient !== "all") this.writer.plain(` to=${recipient}`)
     if (channel !== null) {
       this.special("channel")
-      this.plain(channel)
+      this.writer.plain(channel)
     }
     if (contentType !== null) this.contentType(contentType)
     this.special("message")
-    for (const text of texts) this.plain(text)
+    for (const text of texts) this.writer.plain(text)
   }
 
   /** The beginning of the model's own turn. */
   reply(): void {
     this.special("start")
-    this.plain("assistant")
+    this.writer.plain("assistant")
   }
 
   /** The prompt, or what made it impossible. */
   finish(): Result<RenderedPrompt, EncodeFailure | TextTooLong> {
-    if (this.failure !== null) return err(this.failure)
-    const tokenIds = new Uint32Array(this.tokens)
-    let at = 0
-    for (const part of this.parts) {
-      tokenIds.set(part, at)
-      at += part.length
-    }
-    return ok({ tokenIds, text: this.text })
+    return this.writer.finish()
   }
 
   private contentType(contentType: string): void {
     if (!contentType.startsWith(spellings.constrain)) {
-      this.plain(` ${contentType}`)
+      this.writer.plain(` ${contentType}`)
       return
     }
-    this.plain(" ")
+    this.writer.plain(" ")
     this.special("constrain")
-    this.plain(contentType.slice(spellings.constrain.length))
+    this.writer.plain(contentType.slice(spellings.constrain.length))
   }
 
   private special(name: Special): void {
-    this.add(Uint32Array.of(this.vocabulary.ids[name]), spellings[name])
-  }
-
-  private plain(text: string): void {
-    const { textBytesMax, tokensMax } = this.bounds
-    if (text === "" || this.failure !== null || (tokensMax !== null && this.tokens > tokensMax)) return
-    const textBytes = this.textBytes + Buffer.byteLength(text)
-    if (textBytes > textBytesMax) {
-      this.failure = { kind: "text_too_long", textBytes, textBytesMax }
-      return
-    }
-    const encoded = this.vocabulary.encodeSegments([{ text, special: "text" }], {
-      addSpecialTokens: false,
-      ...(tokensMax !== null && { tokensMax: Math.max(1, tokensMax - this.tokens) }),
-    })
-    if (encoded.ok) this.add(encoded.value, text)
-    else this.failure = encoded.error
-  }
-
-  private add(ids: Uint32Array, text: string): void {
-    this.parts.push(ids)
-    this.tokens += ids.length
-    this.text += text
-    this.textBytes += Buffer.byteLength(text)
+    this.writer.special(this.ids[name], spellings[name])
   }
 }

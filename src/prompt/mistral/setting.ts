@@ -1,0 +1,62 @@
+import { err, ok, type Result } from "../../result"
+import type { RendererUnusable } from "../renderer"
+
+/** Generations of Mistral's format whose prompts are written. */
+export const mistralVersions = [3, 7, 11, 13, 15] as const
+
+/** One of them; the vocabulary's file names it. */
+export type MistralVersion = (typeof mistralVersions)[number]
+
+/** What stays the same for all prompts of a Mistral model. */
+export interface MistralSetting {
+  readonly version: MistralVersion
+  /** From v15 on: how hard the model can be told to think, and how hard it does when nothing is said. null = not told. */
+  readonly efforts: ReasoningEfforts | null
+}
+
+/** The efforts that a vocabulary's file declares. */
+export interface ReasoningEfforts {
+  readonly values: readonly string[]
+  readonly standard: string
+}
+
+/**
+ * The format's version and settings in a parsed tekken.json. What the reference would refuse to load, and versions
+ * before v3, whose vocabularies are no tekken files, are refused. Source: mistral-common 1.13.1, `Tekkenizer.from_file`.
+ */
+export function readMistralSetting(tekken: unknown): Result<MistralSetting, RendererUnusable> {
+  const { config, model_settings_builder: settings } = recordOf(tekken) ?? {}
+  const named = recordOf(config)?.version
+  const version = mistralVersions.find((each) => named === `v${each}`)
+  if (version === undefined) {
+    const known = mistralVersions.map((each) => `v${each}`).join(", ")
+    return unusable(`tekken.json has the format version ${JSON.stringify(named ?? null)}; known are ${known}`)
+  }
+  const isSet = settings !== undefined && settings !== null
+  if (version < 15) {
+    return isSet
+      ? unusable(`tekken.json of version v${version} cannot have model settings`)
+      : ok(settingOf(version, null))
+  }
+  if (!isSet) return unusable(`tekken.json of version v${version} needs model settings`)
+  const effort = recordOf(settings)?.reasoning_effort ?? null
+  if (effort === null) return ok(settingOf(version, null))
+  const { values, default: standard } = recordOf(effort) ?? {}
+  const isList = Array.isArray(values) && values.every((each) => typeof each === "string")
+  if (!isList || typeof standard !== "string" || !values.includes(standard)) {
+    return unusable("tekken.json has reasoning efforts that are no list of texts with a default among them")
+  }
+  return ok(settingOf(version, { values, standard }))
+}
+
+function settingOf(version: MistralVersion, efforts: ReasoningEfforts | null): MistralSetting {
+  return { version, efforts }
+}
+
+function recordOf(value: unknown): { readonly [key: string]: unknown } | null {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : null
+}
+
+function unusable(message: string): Result<never, RendererUnusable> {
+  return err({ kind: "renderer_unusable", message })
+}

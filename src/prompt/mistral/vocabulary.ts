@@ -1,0 +1,69 @@
+import { err, ok, type Result } from "../../result"
+import type { Tokenizer } from "../../tokenizer/tokenizer"
+import type { EncodeSegments } from "../prompt-writer"
+import type { RendererUnusable } from "../renderer"
+import type { MistralVersion } from "./setting"
+
+/** The control tokens that frame a prompt, by the first version that writes them. */
+const controls: readonly { readonly from: MistralVersion; readonly spellings: readonly Control[] }[] = [
+  { from: 3, spellings: ["<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]"] },
+  { from: 3, spellings: ["[TOOL_CALLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]"] },
+  { from: 7, spellings: ["[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[TOOL_CONTENT]"] },
+  { from: 11, spellings: ["[CALL_ID]", "[ARGS]"] },
+  { from: 15, spellings: ["[MODEL_SETTINGS]", "[/MODEL_SETTINGS]"] },
+]
+
+/** A control token's spelling. */
+export type Control =
+  | "<s>"
+  | "</s>"
+  | "[INST]"
+  | "[/INST]"
+  | "[AVAILABLE_TOOLS]"
+  | "[/AVAILABLE_TOOLS]"
+  | "[TOOL_CALLS]"
+  | "[TOOL_RESULTS]"
+  | "[/TOOL_RESULTS]"
+  | "[SYSTEM_PROMPT]"
+  | "[/SYSTEM_PROMPT]"
+  | "[TOOL_CONTENT]"
+  | "[CALL_ID]"
+  | "[ARGS]"
+  | "[THINK]"
+  | "[/THINK]"
+  | "[MODEL_SETTINGS]"
+  | "[/MODEL_SETTINGS]"
+
+/** Ids of the control tokens in one vocabulary, which also keeps them out of texts. */
+export interface MistralVocabulary {
+  readonly encodeSegments: EncodeSegments
+  readonly ids: ReadonlyMap<Control, number>
+  /** Models of v13 and later may think, and do so where the vocabulary has the tokens for it. */
+  readonly thinks: boolean
+}
+
+/** Looks the control tokens of a version up. A vocabulary without one of them cannot write the format. */
+export function mistralVocabulary(
+  tokenizer: Tokenizer,
+  version: MistralVersion,
+): Result<MistralVocabulary, RendererUnusable> {
+  const ids = new Map<Control, number>()
+  for (const { from, spellings } of controls) {
+    if (version < from) continue
+    for (const spelling of spellings) {
+      const id = tokenizer.tokenToId(spelling)
+      if (id < 0) return unusable(`the vocabulary has no token ${spelling}, which prompts of version v${version} need`)
+      ids.set(spelling, id)
+    }
+  }
+  const [begin, end] = [tokenizer.tokenToId("[THINK]"), tokenizer.tokenToId("[/THINK]")]
+  const thinks = version >= 13 && begin >= 0 && end >= 0
+  if (thinks) ids.set("[THINK]", begin).set("[/THINK]", end)
+  const { encodeSegments } = tokenizer
+  if (encodeSegments === undefined) return unusable("the tokenizer cannot keep special tokens out of a prompt's text")
+  return ok({ encodeSegments: encodeSegments.bind(tokenizer), ids, thinks })
+}
+
+function unusable(message: string): Result<never, RendererUnusable> {
+  return err({ kind: "renderer_unusable", message })
+}
