@@ -31,8 +31,16 @@ export function comparable(path: string, body: Loose): Loose {
   }
 }
 
-/** Two steps of a bfloat16 logit of this model: how far CPUs with other instructions may be apart. */
-const logprobTolerance = 0.25
+/**
+ * How far CPUs with other instructions may be apart: two steps of a bfloat16 logit of this model, and more for tokens far
+ * down, since those steps grow with the logit.
+ */
+function isCloseLogprob(actual: number, expected: number): boolean {
+  return Math.abs(actual - expected) <= 0.25 + Math.abs(expected) / 40
+}
+
+/** Probability of a token beside which another may be as likely, in nats, with the tolerance in it. */
+const contestedLogprob = Math.log(0.65)
 
 /**
  * `actual`, with each logprob and rank that is close to the expected one replaced by it: what then differs differs for
@@ -42,20 +50,21 @@ const logprobTolerance = 0.25
 export function withCloseLogprobs(actual: Loose, expected: Loose): Loose {
   if (typeof actual === "number" && typeof expected === "number") {
     const isLogprob = !Number.isInteger(expected) || !Number.isInteger(actual)
-    return isLogprob && Math.abs(actual - expected) <= logprobTolerance ? expected : actual
+    return isLogprob && isCloseLogprob(actual, expected) ? expected : actual
   }
   if (Array.isArray(actual) && Array.isArray(expected)) {
     return actual.map((each, i) => withCloseLogprobs(each, expected[i]))
   }
   if (actual === null || expected === null || typeof actual !== "object" || typeof expected !== "object") return actual
   const close = (key: string): Loose =>
-    key === "rank" && isCloseRank(actual.rank, expected.rank)
+    key === "rank" && isCloseRank(actual.rank, expected.rank, expected.logprob)
       ? expected.rank
       : withCloseLogprobs(actual[key], expected[key])
   return Object.fromEntries(Object.keys(actual).map((key) => [key, close(key)]))
 }
 
-/** A token far down changes its rank with every bit; the best one does not. */
-function isCloseRank(actual: Loose, expected: Loose): boolean {
-  return expected > 1 && actual > 1 && Math.abs(actual - expected) <= 2 + expected / 5
+/** A token far down changes its rank with every bit; the best one only where another comes near it. */
+function isCloseRank(actual: Loose, expected: Loose, expectedLogprob: Loose): boolean {
+  if ((actual === 1) !== (expected === 1) && expectedLogprob > contestedLogprob) return false
+  return Math.abs(actual - expected) <= 2 + expected / 5
 }
