@@ -107,6 +107,8 @@ export interface Config {
 export interface Limits {
   /** Bytes of a request body; more is 413. */
   readonly bodyBytesMax: number
+  /** The same on routes that pass media on: those count here alone. */
+  readonly mediaBodyBytesMax: number
   /** Arrays and objects inside each other; more is 400. */
   readonly jsonDepthMax: number
   /** Time from a request's headers to the end of its body; later is 408. */
@@ -267,6 +269,7 @@ export const defaultConfig: Config = {
   skipModelNameValidation: false,
   limits: {
     bodyBytesMax: 128 * 1024 * 1024,
+    mediaBodyBytesMax: 512 * 1024 * 1024,
     jsonDepthMax: 256,
     bodySecondsMax: 120,
     concurrentRequestsMax: 16_384,

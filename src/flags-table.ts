@@ -316,6 +316,13 @@ export const flagTable: readonly Flag[] = [
     env: ["VLLM_HTTP_MAX_REQUEST_BODY_SIZE"],
   }),
   limit(
+    "max-media-request-body-size",
+    countValue(1),
+    "mediaBodyBytesMax",
+    "The same where media are passed on, which count here alone.",
+    { unit: "bytes" },
+  ),
+  limit(
     "max-json-depth",
     integerValue(1, 10_000),
     "jsonDepthMax",

@@ -13,6 +13,7 @@ import { printable } from "./http/log-line"
 import { createMetrics, type Metrics } from "./http/metrics"
 import { type Listener, monotonicSeconds, type StartFailure } from "./listener"
 import { readVocabulary } from "./model/files"
+import { type MediaPlaceholders, mediaPlaceholders } from "./model/media-placeholders"
 import type { ModelProfile } from "./model/profile"
 import { plainFactory } from "./parser/families/plain"
 import type { ParserFactory } from "./parser/parser"
@@ -51,7 +52,13 @@ export async function openServedModel(
   const chatTemplates = config.chatTemplate === null ? profile.chatTemplates : { default: config.chatTemplate }
 
   const isHarmony = writesHarmony(profile, chatParser.value)
-  const facts = modelFacts(config, profile, tokenizer.value, chatTemplates, chatParser.value, isHarmony)
+  const placeholders = knownPlaceholders(profile, tokenizer.value)
+  const mediaKinds = [...placeholders.keys()]
+  const facts = {
+    ...modelFacts(config, profile, tokenizer.value, chatTemplates, chatParser.value),
+    writesHarmony: isHarmony,
+    mediaKinds,
+  }
   const metrics = createMetrics({ modelName: facts.names[0]!, contextTokensMax: facts.contextTokensMax })
   const renderer = openRenderer({
     tokenizer: tokenizer.value,
@@ -59,6 +66,7 @@ export async function openServedModel(
     chatTemplates,
     specialTokens: profile.specialTokens,
     contentFormat: config.chatTemplateContentFormat,
+    mediaPlaceholders: placeholders,
     promptSpecialTokens: config.promptSpecialTokens,
     onUnguarded: () => metrics.unguardedPrompt(),
   })
@@ -71,6 +79,7 @@ export async function openServedModel(
       tokenizer: tokenizer.value,
       renderer: renderer.value,
       contextTokensMax: facts.contextTokensMax,
+      mediaPlaceholders: placeholders,
     }),
     chatParser: chatParser.value,
     textParser: plainFactory(tokenizer.value),
@@ -90,6 +99,7 @@ export function renderRoom(
     config,
     facts,
     preparer,
+    mediaRefusal: null,
     chatParser,
     textParser,
     eosTokenIds,
@@ -150,8 +160,7 @@ function modelFacts(
   tokenizer: Tokenizer,
   chatTemplates: { readonly [name: string]: string },
   parser: { readonly reasoning: string; readonly tools: string },
-  isHarmony: boolean,
-): ModelFacts {
+): Omit<ModelFacts, "writesHarmony" | "mediaKinds"> {
   const texts = new TokenTexts(tokenizer)
   return {
     names: config.servedModelNames.length > 0 ? config.servedModelNames : [profile.name],
@@ -162,14 +171,17 @@ function modelFacts(
     samplingDefaults: profile.samplingDefaults,
     vocabSize: tokenizer.vocabSize,
     hasChatTemplate: Object.keys(chatTemplates).length > 0,
-    writesHarmony: isHarmony,
     parsesReasoning: parser.reasoning !== "none",
     parsesCalls: parser.tools !== "none",
-    // No engine here takes media yet.
-    mediaKinds: [],
     tokenText: (id) => texts.text(id),
     decode: (tokenIds) => tokenizer.decode(tokenIds, false),
   }
+}
+
+/** Media whose placeholder the vocabulary has: a model of text alone may be derived from one that sees. */
+function knownPlaceholders(profile: ModelProfile, tokenizer: Tokenizer): MediaPlaceholders {
+  const known = [...mediaPlaceholders(profile.modelType)].filter(([, { token }]) => tokenizer.tokenToId(token) >= 0)
+  return new Map(known)
 }
 
 /** Offsets of a prompt's ids in its text; null unless the text alone encodes to exactly these ids. */

@@ -45,6 +45,7 @@ export async function startServer(
     observer: metrics,
     running: listener.running,
     engineName: engine.name,
+    mediaRefusal: mediaRefusal(config.engine),
     isHealthy: () => engine.status().alive,
     metricsText: () => metrics.render(engine.status()),
   }
@@ -61,6 +62,22 @@ export async function startServer(
     drained: listener.drained,
     stop: () => listener.stop(),
   })
+}
+
+/** Why an engine of this kind takes no media from us. */
+function mediaRefusal(engine: Config["engine"]): string | null {
+  const instead = "serve with --engine http before a token-in service that has them, such as vLLM's own"
+  switch (engine) {
+    case "http":
+      return null
+    case "vllm":
+      return (
+        "vLLM's engines take media only as the model's own processors prepare them, and this server has no such " +
+        `processors; ${instead}`
+      )
+    case "simulator":
+      return `the simulator has no processors for media; ${instead}`
+  }
 }
 
 /** Nothing is added; special tokens that are spelled out become their ids. What cannot be encoded gives nothing. */

@@ -49,7 +49,13 @@ export class ReplyRoad {
     this.tokenizer = tokenizer
     this.parser = parser
     this.endTokenId = endTokenId
-    this.context = { config: defaultConfig, model: facts, headers: new Headers(), newId: () => "0".repeat(32) }
+    this.context = {
+      config: defaultConfig,
+      model: facts,
+      headers: new Headers(),
+      mediaRefusal: null,
+      newId: () => "0".repeat(32),
+    }
     this.promptTokenIds = this.encode("<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n")
     const engine: Pick<Engine, "submit"> = {
       submit: (_request, receiver) => {
@@ -125,6 +131,8 @@ export class ReplyRoad {
       model: this.context.model.names[0]!,
       ask: lowered.value.ask,
       prompts: [{ tokenIds: this.promptTokenIds, text: null }],
+      media: null,
+      isOpenEnded: false,
       choicesPerPrompt: 1,
       sampling: lowered.value.sampling,
       reasoningEnded: null,

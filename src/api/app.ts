@@ -4,6 +4,7 @@ import { chatEndpoint } from "./chat/endpoint"
 import { completionEndpoint } from "./completions/endpoint"
 import { errorResponse } from "./errors"
 import { rawPath } from "./gate"
+import { servedMedia } from "./media-places"
 import { responseEndpoint } from "./responses/endpoint"
 import type { AppRoom } from "./room"
 import type { Route } from "./route"
@@ -40,13 +41,18 @@ function generationRoutes(room: AppRoom): Route[] {
   })
   const { path, summary, check } = chatEndpoint
   return [
-    post(path, summary, check.schema, serve(chatEndpoint, room)),
-    post(responseEndpoint.path, responseEndpoint.summary, responseEndpoint.check.schema, serve(responseEndpoint, room)),
+    post(path, summary, check.schema, serve(chatEndpoint, room, servedMedia(room))),
+    post(
+      responseEndpoint.path,
+      responseEndpoint.summary,
+      responseEndpoint.check.schema,
+      serve(responseEndpoint, room, servedMedia(room)),
+    ),
     post(
       completionEndpoint.path,
       completionEndpoint.summary,
       completionEndpoint.check.schema,
-      serve(completionEndpoint, room),
+      serve(completionEndpoint, room, null),
     ),
   ]
 }

@@ -1,10 +1,11 @@
 /**
  * Content parts of messages, whichever API they came through: chat's and Responses' spellings become the same
- * `ContentPart`, media with their source. Whether media are taken is decided after that, in `mediaFault` alone.
+ * `ContentPart`, media with their source. Whether media are taken is decided after that, in `mediaFault` alone; what
+ * becomes of those that are is `media-forwarding`'s.
  */
 import type { ContentPart, Json, MediaKind } from "../ir/conversation"
 import { err, ok, type Result } from "../result"
-import type { ModelFacts } from "./endpoint"
+import type { LowerContext } from "./endpoint"
 import { type InvalidRequest, invalid } from "./errors"
 import { isRecord } from "./schema"
 
@@ -16,6 +17,7 @@ export interface MediaUse {
   /** Its place in the body, such as `input[2].content[0]`. */
   readonly place: string
   readonly role: string
+  readonly part: ContentPart
 }
 
 /** A part that cannot be read. */
@@ -58,7 +60,9 @@ export function lowerPart(part: { readonly type: string }): Result<ContentPart, 
   const kind = mediaKind(type)
   if (kind !== null) {
     const source = mediaSource(type, part)
-    return source.ok ? ok({ type: kind, source: source.value }) : source
+    if (!source.ok) return source
+    const uuid: unknown = Reflect.get(part, "uuid")
+    return ok({ type: kind, source: source.value, ...(typeof uuid === "string" && uuid !== "" && { uuid }) })
   }
   const field = Object.hasOwn(textFields, type) ? textFields[type]! : null
   if (field === null) return err({ kind: "unknown_type", type: type.slice(0, 64) })
@@ -69,10 +73,15 @@ export function lowerPart(part: { readonly type: string }): Result<ContentPart, 
 }
 
 /** Why the media of a request are refused, naming the first that is; null when all are taken. */
-export function mediaFault(uses: readonly MediaUse[], param: string, model: ModelFacts): InvalidRequest | null {
+export function mediaFault(
+  uses: readonly MediaUse[],
+  param: string,
+  { model, mediaRefusal }: Pick<LowerContext, "model" | "mediaRefusal">,
+): InvalidRequest | null {
   for (const { kind, type, place, role } of uses) {
     if (role === "assistant") return invalid(param, `${place}: an assistant's message cannot hold ${type} parts.`)
     if (!model.mediaKinds.includes(kind)) return invalid(param, `${place}: this model takes no ${type} parts.`)
+    if (mediaRefusal !== null) return invalid(param, `${place}: ${type} parts cannot be taken here: ${mediaRefusal}.`)
   }
   return null
 }

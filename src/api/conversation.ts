@@ -14,10 +14,12 @@ import type {
   ToolChoice,
 } from "../ir/conversation"
 import { copyFloats } from "../ir/json-spelling"
+import type { PromptMedia } from "../ir/prompt-media"
 import { err, ok, type Result } from "../result"
 import { lowerPart, type MediaUse, mediaFault } from "./content-part"
-import type { LowerContext, ModelFacts } from "./endpoint"
+import type { LowerContext } from "./endpoint"
 import { type InvalidRequest, invalid } from "./errors"
+import { forwardedMedia } from "./media-forwarding"
 import { isRecord, jsonObject, optional } from "./schema"
 
 const part = Type.Union([Type.String(), Type.Object({ type: Type.String() })])
@@ -73,8 +75,17 @@ export const conversationFields = {
 
 type ChatMessage = Static<typeof chatMessage>
 
-/** Messages in order, or what is wrong with one of them; media that `model` does not take are. */
-export function lowerMessages(messages: readonly ChatMessage[], model: ModelFacts): Result<Message[], InvalidRequest> {
+/** Messages in order, with the media that they hold. */
+export interface LoweredMessages {
+  readonly messages: readonly Message[]
+  readonly media: PromptMedia | null
+}
+
+/** Messages in order, or what is wrong with one of them; media that the model or the road does not take are. */
+export function lowerMessages(
+  messages: readonly ChatMessage[],
+  context: Pick<LowerContext, "model" | "mediaRefusal">,
+): Result<LoweredMessages, InvalidRequest> {
   const lowered: Message[] = []
   const media: MediaUse[] = []
   for (const [index, message] of messages.entries()) {
@@ -117,7 +128,7 @@ function lowerContent(
       return err(invalid("type", `${place}: unknown content part type '${error.type}'.`))
     }
     const { type: kind } = lowered.value
-    if (kind !== "text") media.push({ kind, type: part.type, place, role: message.role })
+    if (kind !== "text") media.push({ kind, type: part.type, place, role: message.role, part: lowered.value })
     parts.push(lowered.value)
   }
   return ok(parts)

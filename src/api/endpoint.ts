@@ -9,6 +9,7 @@ import type { WriteDelta } from "../http/delta-frame"
 import type { MediaKind, PromptInput } from "../ir/conversation"
 import type { LoraAdapter } from "../ir/generate-request"
 import type { ItemSink } from "../ir/item-event"
+import type { PromptMedia } from "../ir/prompt-media"
 import type { SamplingDefaults, SamplingParams } from "../ir/sampling"
 import type { Prepared, Truncation } from "../prompt/prepare"
 import type { Result } from "../result"
@@ -21,6 +22,8 @@ export interface LowerContext {
   readonly config: Config
   readonly model: ModelFacts
   readonly headers: Headers
+  /** Why the road that the request takes carries no media, in words for the client; null = it does. */
+  readonly mediaRefusal: string | null
   /** For ids that the client does not name: 32 hex digits. */
   readonly newId: () => string
 }
@@ -43,7 +46,7 @@ export interface ModelFacts {
   /** Whether the chosen parser finds reasoning, and calls. */
   readonly parsesReasoning: boolean
   readonly parsesCalls: boolean
-  /** Media that the model and its engine take; empty = text alone. */
+  /** Media that the model takes; empty = text alone. Whether this server can bring them to it is another question. */
   readonly mediaKinds: readonly MediaKind[]
   /** A token as text, as it reads on its own (U+FFFD for bytes that are no characters). */
   readonly tokenText: (id: number) => string
@@ -57,6 +60,8 @@ export interface Lowered<Ask> {
   readonly id: string
   /** One; several for completions with a list. */
   readonly prompts: readonly PromptInput[]
+  /** Of the one prompt; absent or null = its ids are all. */
+  readonly media?: PromptMedia | null
   readonly choicesPerPrompt: number
   /** `maxTokens` is still open: see `replyTokensMax`. */
   readonly sampling: SamplingParams
@@ -88,6 +93,9 @@ export interface Exchange<Ask> {
   readonly model: string
   readonly ask: Ask
   readonly prompts: readonly Prepared[]
+  readonly media: PromptMedia | null
+  /** Whether the length of the reply is left to whoever generates: see `GenerateRequest`. */
+  readonly isOpenEnded: boolean
   readonly choicesPerPrompt: number
   /** Effective values, `maxTokens` of the first prompt. */
   readonly sampling: SamplingParams

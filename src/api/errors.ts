@@ -105,6 +105,12 @@ export function errorBody(error: ApiError): ErrorBody {
       return badRequest(`Token id ${error.tokenId} is out of vocabulary`, error.param)
     case "prompt_empty":
       return badRequest("The prompt has no tokens", error.param)
+    case "media_misplaced":
+      return badRequest(
+        `The request has ${error.items} ${error.media} parts, but its prompt has ${error.placeholders} placeholders for ` +
+          "them: the chat template leaves parts out, a text spells a placeholder, or truncation cut one off.",
+        null,
+      )
     case "model_not_found": {
       const message = `The model \`${error.model}\` does not exist. Served: ${error.names.join(", ")}.`
       return { message, type: "NotFoundError", param: "model", code: 404 }

@@ -7,7 +7,7 @@ import type { Exchange, LowerContext, Lowered } from "./endpoint"
 import { type ApiError, invalid } from "./errors"
 import { constrainReply, type ReplyConstraint } from "./reply-constraint"
 import type { PromptRoom } from "./room"
-import { replyTokens } from "./sampling"
+import { replyTokens, wantedTokens } from "./sampling"
 
 /**
  * A lowered request → its prompts' ids and its effective sampling. The one road down: what is generated here
@@ -31,6 +31,8 @@ export function makeExchange<Ask>(
   const constraint = constrain(lowered, prompts, room)
   sampling.structuredOutputs = constraint.structuredOutputs
   sampling.maxTokens = replyTokens(lowered.replyTokensMax, prompts[0]!.tokenIds.length, context)
+  const media = lowered.media ?? null
+  const isOpenEnded = media?.contentParts != null && wantedTokens(lowered.replyTokensMax, context) === null
   if (sampling.minTokens > sampling.maxTokens) {
     const { minTokens, maxTokens } = sampling
     return err(
@@ -43,6 +45,8 @@ export function makeExchange<Ask>(
     model: adapter?.name ?? room.facts.names[0]!,
     ask: lowered.ask,
     prompts,
+    media,
+    isOpenEnded,
     choicesPerPrompt: lowered.choicesPerPrompt,
     sampling,
     reasoningEnded: constraint.reasoningEnded,

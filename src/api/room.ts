@@ -21,6 +21,8 @@ export interface PromptRoom {
   readonly config: Config
   readonly facts: ModelFacts
   readonly preparer: Preparer
+  /** Why what is generated or counted here carries no media; null = the engine takes them. Rendering always carries them. */
+  readonly mediaRefusal: string | null
   /** For conversations, and for completions, which have no structure. */
   readonly chatParser: ParserChoice
   readonly textParser: ParserChoice
@@ -53,7 +55,12 @@ export interface ServeRoom extends PromptRoom {
 
 /** What endpoints lower a request with these headers against. */
 export function lowerContext(room: PromptRoom, headers: Headers): LowerContext {
-  return { config: room.config, model: room.facts, headers, newId: room.newId }
+  return { config: room.config, model: room.facts, headers, mediaRefusal: room.mediaRefusal, newId: room.newId }
+}
+
+/** The same for what is only rendered, or was generated elsewhere: no engine of ours has to take media. */
+export function renderContext(room: PromptRoom, headers: Headers): LowerContext {
+  return { ...lowerContext(room, headers), mediaRefusal: null }
 }
 
 /** A request that a shutdown, or its client by its id, may cut short. */

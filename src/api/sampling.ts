@@ -131,11 +131,16 @@ export function lowerSampling(body: SamplingFields, extras: SamplingExtras, cont
  * operator's cap. At least 1, since prompts that fill the window were refused.
  */
 export function replyTokens(asked: number | null, promptTokens: number, context: LowerContext): number {
-  const { contextTokensMax, samplingDefaults } = context.model
-  const fits = contextTokensMax - promptTokens
-  const wanted = asked ?? samplingDefaults.maxTokens ?? fits
+  const fits = context.model.contextTokensMax - promptTokens
+  return Math.max(1, Math.min(fits, wantedTokens(asked, context) ?? fits))
+}
+
+/** How long a reply shall be at most, however long its prompt is; null = nobody says. */
+export function wantedTokens(asked: number | null, context: LowerContext): number | null {
+  const wanted = asked ?? context.model.samplingDefaults.maxTokens ?? null
   const cap = context.config.overrideGenerationConfig.max_new_tokens
-  return Math.max(1, Math.min(fits, wanted, typeof cap === "number" ? cap : fits))
+  if (typeof cap !== "number") return wanted
+  return wanted === null ? cap : Math.min(wanted, cap)
 }
 
 /** 0 < T < 0.01 would overflow logits in the engine; 0 is greedy, which makes the other filters meaningless. */

@@ -5,16 +5,19 @@
 import type { TSchema } from "@sinclair/typebox"
 import { type Choice, Generation } from "../generate/generate"
 import { readJsonBody } from "../http/body"
+import { type MediaBody, readMediaBody } from "../http/media-body"
 import { type SseWriter, sseResponse } from "../http/sse"
 import type { EngineError, FinishReason } from "../ir/engine"
 import { jsonText } from "../ir/exact-json"
 import type { GenerateRequest, LoraAdapter } from "../ir/generate-request"
+import type { HeldTexts } from "../ir/held-texts"
 import type { ItemSink } from "../ir/item-event"
 import { err, ok, type Result } from "../result"
 import type { Endpoint, Exchange, LowerContext, Lowered } from "./endpoint"
 import { type ApiError, errorResponse } from "./errors"
 import { headerFields, makeExchange, readingOf, samplingOf } from "./exchange"
 import { Fold } from "./fold"
+import type { PassesOn } from "./media-places"
 import { isServed, namedAdapter } from "./models"
 import type { RequestEntry } from "./request-entry"
 import { lowerContext, type PromptRoom, type RunningRequest, type ServeRoom } from "./room"
@@ -26,33 +29,51 @@ export type ReplyHeaders = { readonly [name: string]: string }
 /** A generation route: reads the request, answers it. Never rejects for what a client, model or engine does. */
 export type Serve = (request: Request, headers: ReplyHeaders, entry: RequestEntry) => Promise<Response>
 
-/** Makes the route of an endpoint. */
-export function serve<Body, Ask>(endpoint: Endpoint<Body, Ask>, room: ServeRoom): Serve {
+/** Makes the route of an endpoint. `passesOn`: where its bodies hold media; null = nowhere. */
+export function serve<Body, Ask>(endpoint: Endpoint<Body, Ask>, room: ServeRoom, passesOn: PassesOn | null): Serve {
   return async (request, headers, entry) => {
     // Admission comes after the body: clients that send theirs slowly must not keep others out.
-    const body = await readBody(request, endpoint.check, room)
+    const body = await readBody(request, endpoint.check, room, passesOn)
     if (!body.ok) return errorResponse(body.error, headers)
     if (!room.admission.enter()) {
       const { concurrentRequestsMax } = room.config.limits
       const message = `The server is handling ${concurrentRequestsMax} requests already; please try again.`
       return errorResponse({ kind: "overloaded", message }, headers)
     }
-    return await new Call(endpoint, room, request, headers, entry).answer(body.value)
+    return await new Call(endpoint, room, request, headers, entry, body.value.held).answer(body.value.body)
   }
 }
 
-/** Reads and checks a body, and the model that it names. */
+/** A checked body, and what of it was left as bytes. */
+export interface ReadBody<Body> {
+  readonly body: Body
+  readonly held: HeldTexts | null
+}
+
+/** Reads and checks a body, and the model that it names. `passesOn`: where it may hold media; null = nowhere. */
 export async function readBody<Body>(
   request: Request,
   check: BodyCheck<TSchema & { readonly static: Body }>,
   room: PromptRoom,
-): Promise<Result<Body, ApiError>> {
-  const read = await readJsonBody(request, room.config.limits)
+  passesOn: PassesOn | null,
+): Promise<Result<ReadBody<Body>, ApiError>> {
+  const read = await readPassingOn(request, room, passesOn)
   if (!read.ok) return read
-  const checked = check.check(read.value)
+  const checked = check.check(read.value.value)
   if (!checked.ok) return checked
   const fault = modelFault(checked.value, room)
-  return fault === null ? ok(checked.value) : err(fault)
+  return fault === null ? ok({ body: checked.value, held: read.value.held }) : err(fault)
+}
+
+/** Reads a body that nothing was checked of yet. */
+export async function readPassingOn(
+  request: Request,
+  { config }: Pick<PromptRoom, "config">,
+  passesOn: PassesOn | null,
+): Promise<Result<MediaBody, ApiError>> {
+  if (passesOn !== null) return await readMediaBody(request, config.limits, passesOn)
+  const read = await readJsonBody(request, config.limits)
+  return read.ok ? ok({ value: read.value, held: null }) : read
 }
 
 /** An unknown `model`, or null. */
@@ -73,6 +94,7 @@ class Call<Body, Ask> implements RunningRequest {
   private readonly request: Request
   private readonly headers: ReplyHeaders
   private readonly entry: RequestEntry
+  private readonly held: HeldTexts | null
   private readonly context: LowerContext
   private readonly startedAt: number
   private adapter: LoraAdapter | null = null
@@ -87,7 +109,9 @@ class Call<Body, Ask> implements RunningRequest {
     request: Request,
     headers: ReplyHeaders,
     entry: RequestEntry,
+    held: HeldTexts | null,
   ) {
+    this.held = held
     this.endpoint = endpoint
     this.room = room
     this.request = request
@@ -177,6 +201,9 @@ class Call<Body, Ask> implements RunningRequest {
       sessionId: lowered.sessionId,
       lora: this.adapter,
       reasoningEnded: exchange.reasoningEnded,
+      media: exchange.media,
+      held: this.held,
+      isOpenEnded: exchange.isOpenEnded,
       ...headerFields(this.request.headers),
     }
   }

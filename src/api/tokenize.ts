@@ -85,9 +85,9 @@ function lowerChat(body: unknown, context: LowerContext): Result<LoweredTokenize
   if (!checked.ok) return checked
   const fault = chatFault(checked.value, context)
   if (fault !== null) return err(fault)
-  const messages = lowerMessages(checked.value.messages, context.model)
+  const messages = lowerMessages(checked.value.messages, context)
   if (!messages.ok) return messages
-  const conversation = lowerConversation(checked.value, messages.value, { kind: "auto" }, context)
+  const conversation = lowerConversation(checked.value, messages.value.messages, { kind: "auto" }, context)
   if (!conversation.ok) return conversation
   return ok({ input: conversation.value, strings: checked.value.return_token_strs ?? false })
 }

@@ -23,21 +23,26 @@ export function choiceUsage(fold: Fold): ChoiceUsage | null {
 
 /** Prompts count once however many choices they have; replies add up. */
 export function usageBody<Ask>(exchange: Exchange<Ask>, folds: readonly Fold[], isChat: boolean): UsageBody {
+  let promptTokens = 0
   let outputTokens = 0
   let reasoningTokens = 0
   let cachedTokens = 0
   let cacheWriteTokens = 0
   folds.forEach((fold, index) => {
     const usage = choiceUsage(fold)
+    const isFirst = index % exchange.choicesPerPrompt === 0
+    if (isFirst) {
+      // Where media were expanded only the engine knows how long its prompt was.
+      const given = exchange.prompts[index / exchange.choicesPerPrompt]!.tokenIds.length
+      promptTokens += usage?.promptTokens ?? given
+    }
     if (usage === null) return
     outputTokens += usage.outputTokens
     reasoningTokens += usage.reasoningTokens
-    if (index % exchange.choicesPerPrompt !== 0) return
+    if (!isFirst) return
     cachedTokens += usage.cachedTokens
     cacheWriteTokens += usage.cacheWriteTokens
   })
-  let promptTokens = 0
-  for (const prompt of exchange.prompts) promptTokens += prompt.tokenIds.length
   return {
     prompt_tokens: promptTokens,
     total_tokens: promptTokens + outputTokens,

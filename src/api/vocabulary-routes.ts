@@ -6,6 +6,9 @@ import type { Route } from "./route"
 import { modelFault, type Serve } from "./serve"
 import { detokenize, detokenizeBodySchema, tokenize, tokenizeSchema, type VocabularyView } from "./tokenize"
 
+const uncountedMedia =
+  "how many tokens media become is known to the model's processors alone, which this server has not"
+
 /** POST /tokenize and /detokenize, the same in every role (SERVER 3). */
 export function vocabularyRoutes(room: PromptRoom & { readonly vocabulary: VocabularyView }): Route[] {
   const withBody =
@@ -23,9 +26,10 @@ export function vocabularyRoutes(room: PromptRoom & { readonly vocabulary: Vocab
       path: "/tokenize",
       summary: "Token ids of a prompt or a conversation",
       body: tokenizeSchema,
-      handle: withBody((body, request) =>
-        tokenize(body, lowerContext(room, request.headers), room.preparer, room.vocabulary),
-      ),
+      handle: withBody((body, request) => {
+        const context = { ...lowerContext(room, request.headers), mediaRefusal: uncountedMedia }
+        return tokenize(body, context, room.preparer, room.vocabulary)
+      }),
     },
     {
       method: "POST",

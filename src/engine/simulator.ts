@@ -80,6 +80,14 @@ export class Simulator implements Engine {
     if (this.closed) return err({ kind: "engine_dead", message: "the simulator was closed" })
     const now = this.clock.now()
     if (now < this.deadUntilMs) return err({ kind: "engine_dead", message: "the simulator is restarting" })
+    if (request.media != null) {
+      const param = request.media.features === null ? "content_parts" : "features"
+      return err({
+        kind: "engine_validation",
+        message: `${param} need an engine that takes media; the simulator does not`,
+        param,
+      })
+    }
     const { sampling } = request
     const script = readScript(sampling.extraArgs, this.scriptRules())
     if (!script.ok) return script

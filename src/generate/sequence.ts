@@ -42,6 +42,7 @@ export class Sequence implements EngineReceiver {
   private ended = false
   private outputTokens = 0
   private pendingTokens = 0
+  private promptTokens: number
   private cachedTokens = -1
   private cacheWriteTokens = -1
   private queuedAt = -1
@@ -51,6 +52,7 @@ export class Sequence implements EngineReceiver {
 
   constructor(parts: SequenceParts) {
     this.parts = parts
+    this.promptTokens = parts.promptTokens
   }
 
   /** Hot (bench/fold.ts): one engine step of this sequence. */
@@ -162,7 +164,7 @@ export class Sequence implements EngineReceiver {
   /** Counts so far; true at the end and at an abort alike. */
   usage(): ChoiceUsage {
     return {
-      promptTokens: this.parts.promptTokens,
+      promptTokens: this.promptTokens,
       outputTokens: this.outputTokens,
       reasoningTokens: this.parts.parser.reasoningTokens,
       cachedTokens: Math.max(0, this.cachedTokens),
@@ -172,6 +174,7 @@ export class Sequence implements EngineReceiver {
 
   /** Remembers what the output says beside its tokens. */
   private note(output: EngineOutput): void {
+    if (output.promptTokens >= 0) this.promptTokens = output.promptTokens
     if (output.cachedTokens >= 0) this.cachedTokens = output.cachedTokens
     if (output.cacheWriteTokens >= 0) this.cacheWriteTokens = output.cacheWriteTokens
     if (output.queuedAt >= 0) this.queuedAt = output.queuedAt

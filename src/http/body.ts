@@ -28,12 +28,20 @@ const strictUtf8 = new TextDecoder("utf-8", { fatal: true })
  * higher than `bodyBytesMax`: it breaks the connection instead of answering.
  */
 export async function readJsonBody(request: Request, limits: BodyLimits): Promise<Result<Json, BodyFailure>> {
+  const bytes = await readBodyBytes(request, limits)
+  return bytes.ok ? parseBody(decodeStrictly(bytes.value), limits) : bytes
+}
+
+/** The bytes of a body that says it is JSON. */
+export async function readBodyBytes(request: Request, limits: BodyLimits): Promise<Result<Uint8Array, BodyFailure>> {
   if (!isJson(request.headers.get("content-type"))) {
     return err({ kind: "not_json_content_type", message: "only the content type application/json is taken" })
   }
-  const bytes = await inTime(readBytes(request, limits.bodyBytesMax), limits.bodySecondsMax)
-  if (!bytes.ok) return bytes
-  const text = decodeStrictly(bytes.value)
+  return await inTime(readBytes(request, limits.bodyBytesMax), limits.bodySecondsMax)
+}
+
+/** A body's text, null = it was no UTF-8, as its value. */
+export function parseBody(text: string | null, limits: BodyLimits): Result<Json, BodyFailure> {
   if (text === null) return err({ kind: "body_not_utf8", message: "the body is not valid UTF-8" })
   if (text === "") return err({ kind: "body_not_json", message: "the body is empty; a JSON object is expected" })
   return parseJsonText(text, limits.jsonDepthMax)
@@ -61,7 +69,7 @@ async function inTime(
 
 async function readBytes(request: Request, bodyBytesMax: number): Promise<Result<Uint8Array, BodyFailure>> {
   const length = request.headers.get("content-length")
-  if (length !== null && Number(length) > bodyBytesMax) return tooLarge(bodyBytesMax)
+  if (length !== null && Number(length) > bodyBytesMax) return err(tooLarge(bodyBytesMax))
   try {
     // The server holds a client to its content-length, so only bodies without one need counting.
     if (length !== null || request.body === null) return ok(await request.bytes())
@@ -79,7 +87,7 @@ async function countBytes(
   let length = 0
   for await (const chunk of body) {
     length += chunk.length
-    if (length > bodyBytesMax) return tooLarge(bodyBytesMax)
+    if (length > bodyBytesMax) return err(tooLarge(bodyBytesMax))
     chunks.push(chunk)
   }
   if (chunks.length === 1) return ok(chunks[0]!)
@@ -92,11 +100,13 @@ async function countBytes(
   return ok(bytes)
 }
 
-function tooLarge(bodyBytesMax: number): Result<never, BodyFailure> {
-  return err({ kind: "body_too_large", message: `the body is larger than ${bodyBytesMax} bytes`, bodyBytesMax })
+/** A body of more bytes than are taken. */
+export function tooLarge(bodyBytesMax: number): BodyFailure {
+  return { kind: "body_too_large", message: `the body is larger than ${bodyBytesMax} bytes`, bodyBytesMax }
 }
 
-function decodeStrictly(bytes: Uint8Array): string | null {
+/** UTF-8 as text; null for anything else. */
+export function decodeStrictly(bytes: Uint8Array): string | null {
   try {
     return strictUtf8.decode(bytes)
   } catch {

@@ -10,7 +10,12 @@ export type Json = null | boolean | number | bigint | string | Json[] | { [key: 
 export type ContentPart =
   /** `thinking`: an assistant's, and whether it came to its end; few formats tell it from other text. */
   | { readonly type: "text"; readonly text: string; readonly thinking?: "closed" | "open" }
-  | { readonly type: "image" | "audio" | "video" | "file"; readonly source: Json }
+  | {
+      readonly type: "image" | "audio" | "video" | "file"
+      readonly source: Json
+      /** What the client calls the item, so that whoever processes it may know it again. */
+      readonly uuid?: string
+    }
 
 /** What a content part can be beside text. */
 export type MediaKind = Exclude<ContentPart["type"], "text">

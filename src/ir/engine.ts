@@ -61,6 +61,8 @@ export interface EngineOutput {
   logprobs: LogprobRows | null
   /** Rows for prompt tokens 1…; only on the output that carries them. */
   promptLogprobs: LogprobRows | null
+  /** Length of the prompt where the engine made it longer than what it was given; -1 = it did not, or is not known. */
+  promptTokens: number
   /** Prompt tokens found in the prefix cache, or written to it; -1 while unknown. */
   cachedTokens: number
   cacheWriteTokens: number
@@ -82,6 +84,7 @@ export function emptyOutput(tokenIds: Uint32Array): EngineOutput {
     stopTokenId: -1,
     logprobs: null,
     promptLogprobs: null,
+    promptTokens: -1,
     cachedTokens: -1,
     cacheWriteTokens: -1,
     at: -1,

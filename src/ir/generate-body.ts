@@ -11,12 +11,15 @@ import { tokenList } from "./token-list"
 /** What the body says of a sequence, by whichever road it came. */
 export type GenerateBodySource = Pick<
   GenerateRequest,
-  "promptTokenIds" | "sampling" | "priority" | "cacheSalt" | "reasoningEnded"
+  "promptTokenIds" | "sampling" | "priority" | "cacheSalt" | "reasoningEnded" | "media" | "isOpenEnded"
 >
 
 /** The part of the body that does not depend on who asks. */
 export interface GenerateBody {
   readonly token_ids: number[]
+  /** Absent where there are none, as nearly always. */
+  readonly features?: Json
+  readonly content_parts?: Json
   readonly sampling_params: { readonly [name: string]: Json }
   readonly cache_salt: string | null
   readonly priority: number
@@ -26,15 +29,21 @@ export interface GenerateBody {
 }
 
 /**
- * Makes the body. `max_tokens` is always written, because its absence means "to the end of the window"; everything else
- * only where it differs from vLLM's default. Transfer parameters stand beside the sampling parameters, not in them. The
+ * Makes the body. `max_tokens` is written unless the reply is open-ended, because its absence means "to the end of the
+ * window"; everything else only where it differs from vLLM's default. Transfer parameters stand beside the sampling parameters, not in them. The
  * result shares no array with the request.
  */
 export function generateBody(source: GenerateBodySource): GenerateBody {
   const { kv_transfer_params = null, ec_transfer_params = null, ...extra } = source.sampling.extraArgs ?? {}
   return {
     token_ids: tokenList(source.promptTokenIds),
-    sampling_params: samplingBody(source.sampling, Object.keys(extra).length === 0 ? null : extra),
+    ...(source.media?.features != null && { features: { ...source.media.features } }),
+    ...(source.media?.contentParts != null && { content_parts: [...source.media.contentParts] }),
+    sampling_params: samplingBody(
+      source.sampling,
+      source.isOpenEnded ?? false,
+      Object.keys(extra).length === 0 ? null : extra,
+    ),
     cache_salt: source.cacheSalt,
     priority: source.priority,
     reasoning_ended: source.reasoningEnded ?? null,
@@ -46,6 +55,7 @@ export function generateBody(source: GenerateBodySource): GenerateBody {
 /** Sampling parameters under their names on the wire. */
 function samplingBody(
   sampling: SamplingParams,
+  isOpenEnded: boolean,
   extraArgs: { readonly [name: string]: Json } | null,
 ): { readonly [name: string]: Json } {
   const body: { [name: string]: Json } = {}
@@ -63,7 +73,7 @@ function samplingBody(
   put("frequency_penalty", sampling.frequencyPenalty, 0)
   put("repetition_penalty", sampling.repetitionPenalty, 1)
   put("seed", sampling.seed, null)
-  body.max_tokens = sampling.maxTokens
+  if (!isOpenEnded) body.max_tokens = sampling.maxTokens
   put("min_tokens", sampling.minTokens, 0)
   list("stop", sampling.stop)
   put("include_stop_str_in_output", sampling.includeStopStrInOutput, false)

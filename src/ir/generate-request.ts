@@ -2,6 +2,8 @@
  * What an engine needs to generate one sequence. `render` returns the same thing as JSON; `n > 1` is one of these per
  * choice.
  */
+import type { HeldTexts } from "./held-texts"
+import type { PromptMedia } from "./prompt-media"
 import type { SamplingParams } from "./sampling"
 
 /** An adapter that the engine loads by path. */
@@ -37,6 +39,15 @@ export interface GenerateRequest {
    * not known: an engine that knows the family's reasoning looks for its end in the output.
    */
   readonly reasoningEnded?: boolean | null
+  /** Images, audio, video; absent or null = the prompt is its ids alone. */
+  readonly media?: PromptMedia | null
+  /** Has what `media` only shows stand-ins of; absent or null = nothing. */
+  readonly held?: HeldTexts | null
+  /**
+   * Whether nobody said how long the reply may be while the engine's own prompt is longer than `promptTokenIds`, so that
+   * `sampling.maxTokens` is a bound and no wish. Absent = false.
+   */
+  readonly isOpenEnded?: boolean
   /** W3C trace headers of the request, forwarded as they came. */
   readonly traceHeaders: { readonly [name: string]: string } | null
 }

@@ -1,5 +1,6 @@
 import type { ContentPart, Conversation, FunctionTool, Json, Message } from "../ir/conversation"
 import { copyFloats } from "../ir/json-spelling"
+import type { MediaPlaceholders } from "../model/media-placeholders"
 import { err, type Result } from "../result"
 import type { ChatTemplate, ContentFormat, TemplateRefused, TemplateVariables } from "./template"
 
@@ -9,6 +10,8 @@ export interface TemplateSetting {
   readonly specialTokens: { readonly [name: string]: string }
   /** `--chat-template-content-format`; `auto` asks the template. */
   readonly contentFormat: "auto" | ContentFormat
+  /** What stands for media in texts; templates that take parts print it themselves. Absent = no media. */
+  readonly mediaPlaceholders?: MediaPlaceholders
 }
 
 /** Names that request kwargs cannot take: they are the conversation itself, or steer the renderer. Source: CHAT 1. */
@@ -67,7 +70,8 @@ export function templateVariables(
   copyFloats(conversation.templateKwargs, variables)
   const format = setting.contentFormat === "auto" ? template.contentFormat : setting.contentFormat
   const messages = template.knowsDeveloper ? conversation.messages : withoutDeveloper(conversation.messages)
-  variables.messages = messages.map((message) => messageVariable(message, format))
+  const media = new MediaTexts(setting.mediaPlaceholders ?? new Map())
+  variables.messages = messages.map((message) => messageVariable(message, format, media))
   variables.tools = conversation.tools.length === 0 ? null : conversation.tools.map(toolVariable)
   variables.documents = conversation.documents === null ? null : [...conversation.documents]
   variables.add_generation_prompt = conversation.addGenerationPrompt && !conversation.continueFinalMessage
@@ -98,8 +102,8 @@ function withoutDeveloper(messages: readonly Message[]): readonly Message[] {
 }
 
 /** A message as templates know it: keys that have no value are absent, since templates test `is defined`. */
-function messageVariable(message: Message, format: ContentFormat): Json {
-  const made: { [key: string]: Json } = { role: message.role, content: contentVariable(message.content, format) }
+function messageVariable(message: Message, format: ContentFormat, media: MediaTexts): Json {
+  const made: { [key: string]: Json } = { role: message.role, content: contentVariable(message.content, format, media) }
   if (message.reasoning !== null) {
     made.reasoning = message.reasoning
     made.reasoning_content = message.reasoning
@@ -117,13 +121,14 @@ function messageVariable(message: Message, format: ContentFormat): Json {
 }
 
 /**
- * A text in the format the template wants: parts joined by line breaks, or a text wrapped as one part. A missing
+ * A text in the format the template wants: parts joined by line breaks with media in front, or a text wrapped as one
+ * part. A missing
  * content is an empty one: templates concatenate it, and the reference does not show them None.
  */
-function contentVariable(content: Message["content"], format: ContentFormat): Json {
+function contentVariable(content: Message["content"], format: ContentFormat, media: MediaTexts): Json {
   if (content === null) return format === "string" ? "" : []
   if (typeof content === "string") return format === "string" ? content : [{ type: "text", text: content }]
-  if (format === "string") return textOf(content)
+  if (format === "string") return media.before(textOf(content), content)
   return content.map((part): Json => (part.type === "text" ? { type: "text", text: part.text } : { type: part.type }))
 }
 
@@ -131,6 +136,43 @@ function textOf(parts: readonly ContentPart[]): string {
   const texts: string[] = []
   for (const part of parts) if (part.type === "text") texts.push(part.text)
   return texts.join("\n")
+}
+
+/**
+ * Placeholders of media in a template of texts. Those that the text already spells are taken as the client's own places
+ * for them (unless they were guarded: prompt/guarded-text); the others come first, a line each, kind by kind, numbered
+ * through the conversation. Source: vLLM's chat utilities.
+ */
+class MediaTexts {
+  private readonly placeholders: MediaPlaceholders
+  private readonly counts = new Map<string, number>()
+
+  constructor(placeholders: MediaPlaceholders) {
+    this.placeholders = placeholders
+  }
+
+  /** The text behind the placeholders of the media among `parts`. */
+  before(text: string, parts: readonly ContentPart[]): string {
+    const wanted = new Map<string, number>()
+    const kinds = new Set(parts.map(({ type }) => type))
+    for (const kind of kinds) {
+      if (kind === "text") continue
+      for (const part of parts) {
+        if (part.type !== kind) continue
+        const number = (this.counts.get(kind) ?? 0) + 1
+        this.counts.set(kind, number)
+        const placeholder = this.placeholders.get(kind)?.text?.replace("{i}", String(number)) ?? null
+        if (placeholder !== null) wanted.set(placeholder, (wanted.get(placeholder) ?? 0) + 1)
+      }
+    }
+    const lines: string[] = []
+    for (const [placeholder, count] of wanted) {
+      const missing = count - (text.split(placeholder).length - 1)
+      for (let i = 0; i < missing; i++) lines.push(placeholder)
+    }
+    if (text !== "" || lines.length === 0) lines.push(text)
+    return lines.join("\n")
+  }
 }
 
 /** A tool as the reference's models dump it: description and parameters always, strict only when it was given. */

@@ -1,4 +1,5 @@
-import type { PromptInput } from "../ir/conversation"
+import type { Conversation, MediaKind, PromptInput } from "../ir/conversation"
+import type { MediaPlaceholders } from "../model/media-placeholders"
 import { err, ok, type Result } from "../result"
 import type { Tokenizer } from "../tokenizer/tokenizer"
 import { encodeSegments, wholeText } from "./encode-segments"
@@ -17,6 +18,13 @@ export type PrepareFailure =
   /** `promptTokens` may be where counting stopped. */
   | { readonly kind: "prompt_too_long"; readonly promptTokens: number; readonly contextTokensMax: number }
   | { readonly kind: "prompt_empty"; readonly param: string }
+  /** The prompt must have one placeholder for each item, and has another number of them. */
+  | {
+      readonly kind: "media_misplaced"
+      readonly media: MediaKind
+      readonly items: number
+      readonly placeholders: number
+    }
   | { readonly kind: "token_out_of_vocabulary"; readonly tokenId: number; readonly param: string }
 
 /** Keep only so many tokens of a prompt. `tokensMax` -1 = as many as leave one token for the reply. */
@@ -30,6 +38,7 @@ export interface PromptSetting {
   readonly tokenizer: Tokenizer
   readonly renderer: PromptRenderer
   readonly contextTokensMax: number
+  readonly mediaPlaceholders: MediaPlaceholders
 }
 
 /**
@@ -59,8 +68,11 @@ export class Preparer {
       return err({ kind: "prompt_empty", param: input.kind === "conversation" ? "messages" : "prompt" })
     const { contextTokensMax } = this.setting
     const kept = truncation === null ? tokenIds : truncate(tokenIds, truncation, contextTokensMax)
-    if (kept.length < contextTokensMax) return ok({ tokenIds: kept, text })
-    return err({ kind: "prompt_too_long", promptTokens: kept.length, contextTokensMax })
+    if (kept.length >= contextTokensMax) {
+      return err({ kind: "prompt_too_long", promptTokens: kept.length, contextTokensMax })
+    }
+    const fault = input.kind === "conversation" ? this.mediaFault(input, kept) : null
+    return fault === null ? ok({ tokenIds: kept, text }) : err(fault)
   }
 
   /** Ids without any length rule, for /tokenize. */
@@ -82,6 +94,27 @@ export class Preparer {
     return truncation === null
       ? { textBytesMax: contextTokensMax * tokenizer.tokenBytesMax, tokensMax: contextTokensMax }
       : { textBytesMax: Math.max(contextTokensMax * wholeTextBytesPerToken, wholeTextBytesMin), tokensMax: null }
+  }
+
+  /**
+   * Whoever generates looks for as many placeholders as it is given items. There may be another number where a template
+   * leaves some out, a client spells one as text that counts, or truncation took one away.
+   */
+  private mediaFault({ messages }: Conversation, tokenIds: Uint32Array): PrepareFailure | null {
+    const { tokenizer, mediaPlaceholders } = this.setting
+    const items = new Map<MediaKind, number>()
+    for (const { content } of messages) {
+      if (content === null || typeof content === "string") continue
+      for (const { type } of content) if (type !== "text") items.set(type, (items.get(type) ?? 0) + 1)
+    }
+    if (items.size === 0) return null
+    for (const [media, { token }] of mediaPlaceholders) {
+      const wanted = items.get(media) ?? 0
+      const id = tokenizer.tokenToId(token)
+      const placeholders = tokenIds.reduce((count, each) => (each === id ? count + 1 : count), 0)
+      if (placeholders !== wanted) return { kind: "media_misplaced", media, items: wanted, placeholders }
+    }
+    return null
   }
 
   private checkIds(ids: readonly number[]): Result<Prepared, PrepareFailure> {

@@ -4,7 +4,7 @@ import { lowerMessages } from "../../src/api/conversation"
 import type { LowerContext, ModelFacts } from "../../src/api/endpoint"
 import { lowerInput } from "../../src/api/responses/input"
 import { defaultConfig } from "../../src/config"
-import type { ContentPart, MediaKind } from "../../src/ir/conversation"
+import type { ContentPart, MediaKind, Message } from "../../src/ir/conversation"
 
 function facts(...mediaKinds: MediaKind[]): ModelFacts {
   return {
@@ -25,7 +25,13 @@ function facts(...mediaKinds: MediaKind[]): ModelFacts {
 }
 
 function context(...mediaKinds: MediaKind[]): LowerContext {
-  return { config: defaultConfig, model: facts(...mediaKinds), headers: new Headers(), newId: () => "" }
+  return {
+    config: defaultConfig,
+    model: facts(...mediaKinds),
+    headers: new Headers(),
+    mediaRefusal: null,
+    newId: () => "",
+  }
 }
 
 describe("a content part", () => {
@@ -91,9 +97,15 @@ describe("a content part", () => {
 })
 
 test("media are refused by role and by what the model takes", () => {
-  const use = (kind: MediaKind, role: string): MediaUse => ({ kind, type: `input_${kind}`, place: "input[0]", role })
+  const use = (kind: Exclude<MediaKind, "file">, role: string): MediaUse => ({
+    kind,
+    type: `input_${kind}`,
+    place: "input[0]",
+    role,
+    part: { type: kind, source: { url: "https://example.test/a" } },
+  })
   const fault = (uses: readonly MediaUse[], ...kinds: MediaKind[]) =>
-    mediaFault(uses, "input", facts(...kinds))?.message ?? null
+    mediaFault(uses, "input", context(...kinds))?.message ?? null
   expect(fault([])).toBeNull()
   expect(fault([use("image", "user"), use("image", "tool")], "image")).toBeNull()
   expect(fault([use("image", "user"), use("audio", "user")], "image")).toBe(
@@ -101,6 +113,10 @@ test("media are refused by role and by what the model takes", () => {
   )
   expect(fault([use("image", "assistant")], "image")).toBe(
     "input[0]: an assistant's message cannot hold input_image parts.",
+  )
+  const refusing = { ...context("image"), mediaRefusal: "nobody can" }
+  expect(mediaFault([use("image", "user")], "input", refusing)?.message).toBe(
+    "input[0]: input_image parts cannot be taken here: nobody can.",
   )
 })
 
@@ -116,7 +132,7 @@ test("chat and Responses give the same message with media in it", () => {
         content: [text, image, audio],
       },
     ],
-    facts("image", "audio"),
+    context("image", "audio"),
   )
   const responses = lowerInput(
     [
@@ -128,7 +144,15 @@ test("chat and Responses give the same message with media in it", () => {
     null,
     context("image", "audio"),
   )
-  expect(chat.ok && chat.value).toEqual(responses.ok && [...responses.value.messages])
+  expect(chat.ok && chat.value.messages).toEqual((responses.ok && responses.value.messages) as false | Message[])
+  expect(chat.ok && chat.value.media).toEqual({
+    contentParts: [
+      { type: "image_url", url },
+      { type: "audio_url", url: "data:audio/wav;base64,AA==" },
+    ],
+    features: null,
+  })
+  expect(responses.ok && responses.value.media).toEqual(chat.ok && chat.value.media)
   expect(chat.ok).toBe(true)
   const output = lowerInput(
     [

@@ -37,11 +37,13 @@ export function lowerChat(body: ChatBody, context: LowerContext): Result<Lowered
   const fault = replyFault(body, context) ?? chatFault(body, context)
   if (fault !== null) return err(fault)
 
-  const messages = lowerMessages(body.messages, context.model)
+  const messages = lowerMessages(body.messages, context)
   if (!messages.ok) return messages
+  const unsent = messages.value.media === null ? null : mediaKwargsFault(body, false)
+  if (unsent !== null) return err(invalid(unsent.param, `${unsent.param} cannot be forwarded with the media.`))
   const toolChoice = lowerToolChoice(body)
   if (!toolChoice.ok) return toolChoice
-  const conversation = lowerConversation(body, messages.value, toolChoice.value, context)
+  const conversation = lowerConversation(body, messages.value.messages, toolChoice.value, context)
   if (!conversation.ok) return conversation
 
   const wantsLogprobs = body.logprobs === true
@@ -55,11 +57,12 @@ export function lowerChat(body: ChatBody, context: LowerContext): Result<Lowered
   const shownLogprobs = shows !== null && sampling.value.logprobTokenIds !== null ? -1 : shows
   const returnTokenIds = body.return_token_ids === true && !hidesTokens
   const usage = lowerUsageOptions(body, context)
-  const last = messages.value.at(-1)
+  const last = messages.value.messages.at(-1)
   const role = conversation.value.addGenerationPrompt ? config.responseRole : (last?.role ?? config.responseRole)
   return ok({
     id: `chatcmpl-${requestId(body.request_id ?? null, context)}`,
     prompts: [conversation.value],
+    media: messages.value.media,
     sampling: sampling.value,
     replyTokensMax: asNumber(body.max_completion_tokens ?? body.max_tokens),
     parsing: { isChat: true, calls: toolChoice.value.kind !== "none" },

@@ -1,10 +1,12 @@
 /** Input items → messages (RESPONSES 2). */
 import type { ContentPart, HistoryCall, Json, Message } from "../../ir/conversation"
+import type { PromptMedia } from "../../ir/prompt-media"
 import { err, ok, type Result } from "../../result"
 import { lowerPart, type MediaUse, mediaFault } from "../content-part"
 import { argumentsText, lowerArguments } from "../conversation"
 import type { LowerContext } from "../endpoint"
 import { type InvalidRequest, invalid } from "../errors"
+import { forwardedMedia } from "../media-forwarding"
 import { isRecord } from "../schema"
 import type { ResponseBody } from "./schema"
 import { customArguments, flatToolName } from "./tools"
@@ -12,6 +14,7 @@ import { customArguments, flatToolName } from "./tools"
 /** The messages, and whether the model goes on with the last one. */
 export interface LoweredInput {
   readonly messages: readonly Message[]
+  readonly media: PromptMedia | null
   readonly continueFinalMessage: boolean
 }
 
@@ -32,7 +35,7 @@ export function lowerInput(
   if (instructions !== null && instructions !== "") messages.push(plainMessage("system", instructions))
   if (typeof input === "string") {
     messages.push(plainMessage("user", input))
-    return ok({ messages, continueFinalMessage: false })
+    return ok({ messages, media: null, continueFinalMessage: false })
   }
   const items = new ItemReader(messages, context.config.responsesExtensions.includes("custom_tools"))
   for (const [index, item] of input.entries()) {
@@ -41,8 +44,10 @@ export function lowerInput(
     if (refused !== null) return refused
   }
   items.flush()
-  const refused = mediaFault(items.media, "input", context.model)
+  const refused = mediaFault(items.media, "input", context)
   if (refused !== null) return err(refused)
+  const media = forwardedMedia(items.media, "input")
+  if (!media.ok) return media
   if (messages.length === 0) return err(invalid("input", "input holds nothing that makes a message."))
 
   const last = input.at(-1)
@@ -50,7 +55,7 @@ export function lowerInput(
   if (continueFinalMessage && !hasText(messages.at(-1))) {
     return err(invalid("input", "the last item is unfinished but has no assistant text to go on from."))
   }
-  return ok({ messages, continueFinalMessage })
+  return ok({ messages, media: media.value, continueFinalMessage })
 }
 
 /** An assistant turn or its reasoning that the client marks as cut: generation goes on with it. */
@@ -224,7 +229,8 @@ class ItemReader {
         return fault(index, message)
       }
       const { type: kind } = lowered.value
-      if (kind !== "text") this.media.push({ kind, type, place: `input[${index}].${field}[${at}]`, role })
+      const place = `input[${index}].${field}[${at}]`
+      if (kind !== "text") this.media.push({ kind, type, place, role, part: lowered.value })
       parts.push(lowered.value)
     }
     if (parts.length === 0) return ok(null)

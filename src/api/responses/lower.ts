@@ -75,6 +75,7 @@ export function lowerResponse(body: ResponseBody, context: LowerContext): Result
         templateKwargs: kwargs.value,
       },
     ],
+    media: input.value.media,
     choicesPerPrompt: 1,
     sampling: sampling.value,
     replyTokensMax: asNumber(body.max_output_tokens),

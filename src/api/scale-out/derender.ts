@@ -4,7 +4,6 @@
  * them; so render → generate → derender says what the direct answer says.
  */
 import { type TSchema, Type } from "@sinclair/typebox"
-import { readJsonBody } from "../../http/body"
 import type { Json } from "../../ir/conversation"
 import { jsonText } from "../../ir/exact-json"
 import { ok } from "../../result"
@@ -16,13 +15,14 @@ import type { CompletionAsk } from "../completions/lower"
 import type { CompletionBody } from "../completions/schema"
 import type { Exchange } from "../endpoint"
 import { errorResponse } from "../errors"
+import { passesOnInDerender } from "../media-places"
 import { responseEndpoint } from "../responses/endpoint"
 import type { ResponseAsk } from "../responses/lower"
 import type { ResponseBody } from "../responses/schema"
 import type { RenderRoom } from "../room"
 import type { Route } from "../route"
 import { BodyCheck, isRecord } from "../schema"
-import { modelFault } from "../serve"
+import { modelFault, readPassingOn } from "../serve"
 import { chunkSchema, wholeListSchema, wholeSchema } from "./derender-schema"
 import { derenderChunk, eventsOf } from "./derender-stream"
 import { derenderWhole } from "./derender-whole"
@@ -96,6 +96,7 @@ export function derenderRoutes(room: RenderRoom): Route[] {
 
 function derenderRoute<Body, Ask>(derendering: Derendering<Body, Ask>, schema: TSchema, room: RenderRoom): Route {
   const { endpoint } = derendering
+  const passesOn = room.facts.mediaKinds.length > 0 ? passesOnInDerender : null
   return {
     method: "POST",
     path: `${endpoint.path}/derender`,
@@ -103,12 +104,13 @@ function derenderRoute<Body, Ask>(derendering: Derendering<Body, Ask>, schema: T
     body: schema,
     statuses: { 403: "Scale-out is off" },
     handle: async (request, headers, entry) => {
-      const body = await readJsonBody(request, room.config.limits)
-      if (!body.ok) return errorResponse(body.error, headers)
-      const fault = modelFault(body.value, room)
+      const read = await readPassingOn(request, room, passesOn)
+      if (!read.ok) return errorResponse(read.error, headers)
+      const { value: body } = read.value
+      const fault = modelFault(body, room)
       if (fault !== null) return errorResponse(fault, headers)
-      const model = isRecord(body.value) && typeof body.value.model === "string" ? body.value.model : null
-      const reply = derender(derendering, model, body.value, request.headers, room)
+      const model = isRecord(body) && typeof body.model === "string" ? body.model : null
+      const reply = derender(derendering, model, body, request.headers, room)
       if (!reply.ok) return errorResponse(reply.error, headers)
       if ("id" in reply.value && typeof reply.value.id === "string") entry.id = reply.value.id
       const type = "application/json;charset=utf-8"

@@ -6,7 +6,7 @@ import type { Endpoint, Exchange, Lowered } from "../endpoint"
 import { type ApiError, invalid } from "../errors"
 import { makeExchange } from "../exchange"
 import { namedAdapter } from "../models"
-import { lowerContext, type RenderRoom } from "../room"
+import { type RenderRoom, renderContext } from "../room"
 import type { GenerateChunkBody, GenerateResponseBody, StreamState } from "./derender-schema"
 import type { ReplayedRequest } from "./replay"
 
@@ -82,12 +82,16 @@ export function answerRequest<Body, Ask>(
   const checked = request === null ? ok(least) : endpoint.check.check(request)
   if (!checked.ok) return checked
   const body = asked(checked.value)
-  const context = lowerContext(room, headers)
+  const context = renderContext(room, headers)
   const lowered = endpoint.lower(body, context)
   if (!lowered.ok) return lowered
   const given = facts.promptTokenIds
   if (given !== null && request !== null && given.length !== lowered.value.prompts.length) {
     return err(invalid("prompt_token_ids", `prompt_token_ids and ${requestKey} have different numbers of prompts.`))
+  }
+  if (given === null && lowered.value.media != null) {
+    const message = "prompt_token_ids are needed: how long the request's media are is told by no rendering."
+    return err(invalid("prompt_token_ids", message))
   }
   const isCounted = given === null && request === null
   const prompts = isCounted ? [{ kind: "token_ids" as const, tokenIds: [0] }] : lowered.value.prompts

@@ -1,4 +1,5 @@
 import type { Json, ToolChoice } from "../../ir/conversation"
+import type { PromptMedia } from "../../ir/prompt-media"
 import { err, ok, type Result } from "../../result"
 import type { LowerContext, Lowered } from "../endpoint"
 import { type InvalidRequest, invalid } from "../errors"
@@ -6,6 +7,8 @@ import { asNumber, replyTokensFault, requestId, sessionId } from "../reply-field
 import { lowerSampling, type SamplingFields } from "../sampling"
 import { isRecord } from "../schema"
 import type { GenerateRequestBody, OutputMode } from "./generate-schema"
+
+const contentPartTypes = ["image_url", "audio_url", "video_url"]
 
 /** What both views of a generated reply must know. */
 export interface GenerateAsk {
@@ -24,7 +27,8 @@ export function lowerGenerate(
   body: GenerateRequestBody,
   context: LowerContext,
 ): Result<Lowered<GenerateAsk>, InvalidRequest> {
-  const fault = samplingFault(body, context) ?? modeFault(body, context) ?? mediaFault(body) ?? idsFault(body, context)
+  const fault =
+    samplingFault(body, context) ?? modeFault(body, context) ?? mediaFault(body, context) ?? idsFault(body, context)
   if (fault !== null) return err(fault)
   const params = body.sampling_params
   const logprobs = params.logprobs ?? null
@@ -46,6 +50,7 @@ export function lowerGenerate(
   return ok({
     id: `generate-tokens-${requestId(body.request_id ?? null, context)}`,
     prompts: [{ kind: "token_ids", tokenIds: body.token_ids }],
+    media: mediaOf(body),
     choicesPerPrompt: params.n ?? 1,
     sampling: sampling.value,
     replyTokensMax: asNumber(params.max_tokens),
@@ -124,15 +129,30 @@ const parseContextKeys = [
   "history_tool_call_cnt",
 ]
 
-/** Media are checked as far as a prompt can tell, and then refused: no engine here takes them yet. */
-function mediaFault(body: GenerateRequestBody): InvalidRequest | null {
+/** Media go to the engine as they came; null = none. */
+function mediaOf({ features, content_parts }: GenerateRequestBody): PromptMedia | null {
+  const contentParts = content_parts == null || content_parts.length === 0 ? null : content_parts
+  const hasFeatures = features != null && Object.values(features.mm_placeholders ?? {}).some((list) => list.length > 0)
+  if (contentParts === null && !hasFeatures) return null
+  // A part of a parsed body, with what the schema does not name.
+  return { contentParts, features: hasFeatures ? (features as { readonly [name: string]: Json }) : null }
+}
+
+/** Media are checked as far as a prompt can tell; whether features can be computed is the engine's to say. */
+function mediaFault(body: GenerateRequestBody, context: LowerContext): InvalidRequest | null {
   const features = body.features ?? null
   const parts = body.content_parts ?? []
   if (features !== null && parts.length > 0) {
     return invalid("content_parts", "features and content_parts cannot both be given.")
   }
-  if (parts.length > 0)
-    return invalid("content_parts", "content_parts need an engine that takes media; this one does not.")
+  if (parts.length > 0 && context.mediaRefusal !== null) {
+    return invalid("content_parts", `content_parts cannot be taken here: ${context.mediaRefusal}.`)
+  }
+  for (const { type, url } of parts) {
+    if (typeof type !== "string" || !contentPartTypes.includes(type) || typeof url !== "string" || url === "") {
+      return invalid("content_parts", `a content part has a type (${contentPartTypes.join(", ")}) and a url.`)
+    }
+  }
   if (features === null) return null
   const places = features.mm_placeholders ?? {}
   const hashes = features.mm_hashes ?? {}
@@ -142,7 +162,8 @@ function mediaFault(body: GenerateRequestBody): InvalidRequest | null {
         .map(([name, list]) => [name, list.length])
         .sort(),
     )
-  for (const other of [hashes, features.kwargs_data, features.mm_metadata]) {
+  const { kwargs_data, mm_metadata } = features
+  for (const other of [hashes, kwargs_data, mm_metadata]) {
     if (other != null && shape(other) !== shape(places)) {
       return invalid("features", "features: modalities and their numbers of items must be the same in every map.")
     }
@@ -157,8 +178,13 @@ function mediaFault(body: GenerateRequestBody): InvalidRequest | null {
     if (offset < end) return invalid("features", "features: placeholders overlap.")
     end = offset + length
   }
-  if (spans.length === 0) return null
-  return invalid("features", "features need an engine that takes media; this one does not.")
+  for (const [modality, items] of Object.entries(mm_metadata ?? {})) {
+    const isBare = items.some((item, index) => item !== null && kwargs_data?.[modality]?.[index] == null)
+    if (isBare && body.ec_transfer_params == null) {
+      return invalid("features", "features: items with mm_metadata alone need ec_transfer_params.")
+    }
+  }
+  return null
 }
 
 function idsFault(body: GenerateRequestBody, context: LowerContext): InvalidRequest | null {

@@ -14,10 +14,11 @@ import { completionSchema } from "../completions/schema"
 import type { Endpoint, Exchange, Lowered } from "../endpoint"
 import { type ApiError, errorResponse } from "../errors"
 import { makeExchange, samplingOf } from "../exchange"
+import { renderedMedia } from "../media-places"
 import { namedAdapter } from "../models"
 import { responseEndpoint } from "../responses/endpoint"
 import { type ResponseBody, responseSchema } from "../responses/schema"
-import { lowerContext, type PromptRoom, type RenderingRoom } from "../room"
+import { type PromptRoom, type RenderingRoom, renderContext } from "../room"
 import type { Route } from "../route"
 import { BodyCheck, optional } from "../schema"
 import { readBody } from "../serve"
@@ -31,6 +32,8 @@ interface Rendering<Body, Ask> {
   fault(body: Body): ApiError | null
   /** The body as the endpoint would lower it. */
   asked(body: Body): Body
+  /** Whether its messages may hold media. */
+  readonly takesMedia: boolean
   /** Whether the answer is a list, one entry a prompt. */
   readonly isList: boolean
   /** Fields of the answer that depend on the API. */
@@ -57,6 +60,7 @@ const renderChat: Rendering<Static<typeof chatRenderSchema>, ChatAsk> = {
   check: new BodyCheck(chatRenderSchema),
   fault: () => null,
   asked: (body) => body,
+  takesMedia: true,
   isList: false,
   fields: (body, lowered, exchange, room) => ({
     reasoningEnded: chatReasoningEnded(lowered, exchange, room),
@@ -73,6 +77,7 @@ const renderCompletion: Rendering<Static<typeof completionRenderSchema>, unknown
   check: new BodyCheck(completionRenderSchema),
   fault: () => null,
   asked: (body) => body,
+  takesMedia: false,
   isList: true,
   fields: (body) => ({
     reasoningEnded: null,
@@ -90,6 +95,7 @@ const renderResponse: Rendering<ResponseBody, unknown> = {
   fault: (body) => (body.previous_response_id == null ? null : { kind: "previous_response_given" }),
   // Where a reply is kept does not change its prompt (RENDER 3).
   asked: (body) => ({ ...body, background: null }),
+  takesMedia: true,
   isList: false,
   fields: (body, _lowered, exchange) => ({
     reasoningEnded: exchange.reasoningEnded,
@@ -108,6 +114,7 @@ export function renderRoutes(room: RenderingRoom): Route[] {
 
 function renderRoute<Body, Ask>(rendering: Rendering<Body, Ask>, room: RenderingRoom): Route {
   const { endpoint, check } = rendering
+  const passesOn = rendering.takesMedia ? renderedMedia(room) : null
   return {
     method: "POST",
     path: `${endpoint.path}/render`,
@@ -115,12 +122,14 @@ function renderRoute<Body, Ask>(rendering: Rendering<Body, Ask>, room: Rendering
     body: check.schema,
     statuses: { 403: "Scale-out is off", 501: "The model cannot be rendered" },
     handle: async (request, headers, entry) => {
-      const body = await readBody(request, check, room)
+      const body = await readBody(request, check, room, passesOn)
       if (!body.ok) return errorResponse(body.error, headers)
-      const rendered = render(rendering, body.value, request.headers, room)
+      const rendered = render(rendering, body.value.body, request.headers, room)
       if ("error" in rendered) return errorResponse(rendered.error, headers)
       entry.id = rendered.id
-      return new Response(rendered.json, { headers: { ...headers, "content-type": "application/json;charset=utf-8" } })
+      const { held } = body.value
+      const content = held === null ? rendered.json : held.body(rendered.json)
+      return new Response(content, { headers: { ...headers, "content-type": "application/json;charset=utf-8" } })
     },
   }
 }
@@ -133,7 +142,7 @@ function render<Body, Ask>(
   headers: Headers,
   room: RenderingRoom,
 ): Rendered {
-  const context = lowerContext(room, headers)
+  const context = renderContext(room, headers)
   const fault = rendering.fault(given)
   if (fault !== null) return { error: fault }
   const body = rendering.asked(given)
@@ -154,15 +163,18 @@ function render<Body, Ask>(
       priority: fields.priority,
       cacheSalt,
       reasoningEnded: fields.reasoningEnded,
+      media: exchange.value.media,
+      isOpenEnded: exchange.value.isOpenEnded,
     })
     return {
       request_id: several ? `${lowered.value.id}-${index}` : lowered.value.id,
       token_ids: core.token_ids,
-      token_offsets: fields.wantsOffsets
-        ? room.tokenOffsets(prepared, addsSpecialTokens(input), truncation?.side ?? "left")
-        : null,
+      token_offsets:
+        fields.wantsOffsets && exchange.value.media === null
+          ? room.tokenOffsets(prepared, addsSpecialTokens(input), truncation?.side ?? "left")
+          : null,
       features: null,
-      content_parts: null,
+      content_parts: core.content_parts ?? null,
       sampling_params: {
         ...(choicesPerPrompt > 1 && { n: choicesPerPrompt }),
         ...core.sampling_params,

@@ -22,9 +22,12 @@ export type ChunkKind = "tokens" | "usage" | "error" | "malformed"
 export class ChunkReader {
   error: EngineError | null = null
   private readonly promptTokenIds: Uint32Array
+  private readonly isExpanded: boolean
 
-  constructor(promptTokenIds: Uint32Array) {
+  /** `isExpanded`: the service makes the prompt longer, and only its counts tell how long. */
+  constructor(promptTokenIds: Uint32Array, isExpanded: boolean) {
     this.promptTokenIds = promptTokenIds
+    this.isExpanded = isExpanded
   }
 
   /** Gives what the event was; of `tokens`, the output's ids, finish and logprobs are the event's. */
@@ -49,6 +52,9 @@ export class ChunkReader {
   }
 
   private readUsage({ usage }: Fields, output: EngineOutput): void {
+    if (this.isExpanded && isRecord(usage) && typeof usage.prompt_tokens === "number") {
+      output.promptTokens = usage.prompt_tokens
+    }
     const details = isRecord(usage) ? usage.prompt_tokens_details : null
     const cached = isRecord(details) ? details.cached_tokens : null
     if (typeof cached === "number") output.cachedTokens = cached

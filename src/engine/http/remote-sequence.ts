@@ -42,7 +42,7 @@ export class RemoteSequence implements EngineSequence, EventSink {
     this.receiver = receiver
     this.ports = ports
     this.streams = request.sampling.promptLogprobs === null
-    this.reader = new ChunkReader(request.promptTokenIds)
+    this.reader = new ChunkReader(request.promptTokenIds, request.media?.contentParts != null)
   }
 
   abort(): void {
@@ -128,11 +128,13 @@ export class RemoteSequence implements EngineSequence, EventSink {
   }
 
   private async attempt(upstream: Upstream, body: string): Promise<void> {
+    const held = this.request.held ?? null
     try {
       const reply = await fetch(`${upstream.url}/inference/v1/generate`, {
         method: "POST",
         headers: this.headers(),
-        body,
+        // A stream is read once, so each try has its own.
+        body: held === null ? body : held.body(body),
         signal: this.cancel.signal,
         // A prompt may take longer than a connection usually stays silent.
         timeout: false,
