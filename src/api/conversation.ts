@@ -102,8 +102,10 @@ export function lowerMessages(
       name: message.name ?? null,
     })
   }
-  const fault = mediaFault(media, "messages", model)
-  return fault === null ? ok(lowered) : err(fault)
+  const fault = mediaFault(media, "messages", context)
+  if (fault !== null) return err(fault)
+  const forwarded = forwardedMedia(media, "messages")
+  return forwarded.ok ? ok({ messages: lowered, media: forwarded.value }) : forwarded
 }
 
 /** The content of a message; media parts are noted in `media`. */
