@@ -12,13 +12,13 @@ import { corsHeaders, corsPreflight } from "./http/cors"
 import { printable } from "./http/log-line"
 import { createMetrics, type Metrics } from "./http/metrics"
 import { type Listener, monotonicSeconds, type StartFailure } from "./listener"
+import { openMistralFormat } from "./mistral-format"
 import { readVocabulary } from "./model/files"
 import { type MediaPlaceholders, mediaPlaceholders } from "./model/media-placeholders"
 import type { ModelProfile } from "./model/profile"
 import { plainFactory } from "./parser/families/plain"
 import type { ParserFactory } from "./parser/parser"
 import { chooseParser, writesHarmony } from "./parser/registry"
-import type { HarmonySetting } from "./prompt/harmony/setting"
 import { openRenderer, type PromptFormat } from "./prompt/open-renderer"
 import { type Prepared, Preparer } from "./prompt/prepare"
 import { ok, type Result } from "./result"
@@ -52,6 +52,8 @@ export async function openServedModel(
   const chatTemplates = config.chatTemplate === null ? profile.chatTemplates : { default: config.chatTemplate }
 
   const isHarmony = writesHarmony(profile, chatParser.value)
+  const format = isHarmony ? harmonyFormat(config) : await promptFormat(profile)
+  if (!format.ok) return format
   const placeholders = knownPlaceholders(profile, tokenizer.value)
   const mediaKinds = [...placeholders.keys()]
   const facts = {
@@ -62,7 +64,7 @@ export async function openServedModel(
   const metrics = createMetrics({ modelName: facts.names[0]!, contextTokensMax: facts.contextTokensMax })
   const renderer = openRenderer({
     tokenizer: tokenizer.value,
-    format: isHarmony ? { kind: "harmony", harmony: harmonySetting(config) } : promptFormat(profile),
+    format: format.value,
     chatTemplates,
     specialTokens: profile.specialTokens,
     contentFormat: config.chatTemplateContentFormat,
@@ -138,20 +140,21 @@ async function openTokenizer(profile: ModelProfile, cacheDir: string | null): Pr
 }
 
 /** The format of models that do not write Harmony. */
-function promptFormat({ tokenizerMode }: ModelProfile): PromptFormat {
+async function promptFormat({ tokenizerMode, tokenizer }: ModelProfile): Promise<Result<PromptFormat, StartFailure>> {
   switch (tokenizerMode) {
-    case "hf":
     case "mistral":
+      return openMistralFormat(tokenizer)
+    case "hf":
     case "deepseek_v32":
     case "deepseek_v4":
     case "deepseek_v41":
-      return { kind: "template" }
+      return ok({ kind: "template" })
   }
 }
 
-function harmonySetting(config: Config): HarmonySetting {
+function harmonyFormat(config: Config): Result<PromptFormat, never> {
   const instructionsIn = config.harmonySystemInstructions ? "system" : "developer"
-  return { startDate: config.harmonyStartDate, instructionsIn, now: () => new Date() }
+  return ok({ kind: "harmony", harmony: { startDate: config.harmonyStartDate, instructionsIn, now: () => new Date() } })
 }
 
 function modelFacts(

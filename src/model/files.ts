@@ -5,11 +5,12 @@
 import { readdir } from "node:fs/promises"
 import { join, resolve } from "node:path"
 import type { Json } from "../ir/conversation"
-import type { TokenizerMode } from "../ir/tokenizer-mode"
+import type { SettledTokenizerMode, TokenizerMode } from "../ir/tokenizer-mode"
 import { err, ok, type Result } from "../result"
 import { readBytesFile, readJsonFile, readTextFile } from "./file-reader"
 import { addSamplingOverrides, readSamplingDefaults } from "./generation-config"
-import type { ModelProfile } from "./profile"
+import { configOfParams, findMistralVocabulary } from "./mistral-files"
+import type { ModelProfile, VocabularyFile } from "./profile"
 import { settleTokenizerMode } from "./tokenizer-mode"
 import { deriveWindow } from "./window"
 
@@ -50,8 +51,9 @@ export interface FolderOptions extends ModelOptions {
 type JsonObject = { readonly [key: string]: unknown }
 
 /**
- * Reads config.json, the vocabulary, tokenizer_config.json, the chat templates and generation_config.json. `name` is
- * what the user calls the model. EOS ids: config.json's, then generation_config.json's (PARSERS 7).
+ * Reads config.json (or params.json), the vocabulary, tokenizer_config.json, the chat templates and
+ * generation_config.json. `name` is what the user calls the model. EOS ids: config.json's, then generation_config.json's
+ * (PARSERS 7).
  */
 export async function loadModelFolder(
   folder: string,
@@ -59,17 +61,17 @@ export async function loadModelFolder(
   options: FolderOptions,
 ): Promise<Result<ModelProfile, ModelFailure>> {
   const tokenizerFolder = options.tokenizerFolder ?? folder
-  const config = await readJsonFile(join(folder, "config.json"), modelFileBytesMax.config)
-  if (!config.ok) return config
-  if (config.value === null) return missing(`${folder} has no config.json: not a model folder`)
-  const kind = readKind(join(folder, "config.json"), config.value)
+  const found = await readConfig(folder)
+  if (!found.ok) return found
+  const { path: configPath, json: config } = found.value
+  const kind = readKind(configPath, config)
   if (!kind.ok) return kind
   const tokenizerFiles: readonly string[] = await readdir(tokenizerFolder).catch(() => [])
   const tokenizerMode = settleTokenizerMode(options.tokenizerMode, {
     architectures: kind.value.architectures,
     tokenizerFiles,
   })
-  const vocabulary = findVocabulary(tokenizerFolder, tokenizerFiles)
+  const vocabulary = findVocabulary(tokenizerFolder, tokenizerFiles, tokenizerMode)
   if (!vocabulary.ok && kind.value.modelType !== harmonyModelType) return vocabulary
   const tokenizerConfigPath = join(tokenizerFolder, "tokenizer_config.json")
   const tokenizerConfig = await readJsonFile(tokenizerConfigPath, modelFileBytesMax.tokenizerConfig)
@@ -79,21 +81,19 @@ export async function loadModelFolder(
   const chatTemplates = await readChatTemplates(tokenizerFolder, settings)
   if (!chatTemplates.ok) return chatTemplates
   const specialTokens = readSpecialTokens(settings)
-  const eosToken = specialTokens.eos_token ?? null
+  const eosToken = specialTokens.eos_token ?? (tokenizerMode === "mistral" ? mistralEosToken : null)
   const generation = await readGenerationConfig(folder, options.generationConfig)
   if (!generation.ok) return generation
-  const eosTokenIds = collectEosIds(folder, config.value, generation.value)
+  const eosTokenIds = collectEosIds(configPath, config, generation.value)
   if (!eosTokenIds.ok) return eosTokenIds
   const samplingDefaults = resolveSamplingDefaults(generation.value, options)
   if (!samplingDefaults.ok) return samplingDefaults
-  const window = deriveWindow(join(folder, "config.json"), config.value, settings, options.contextTokensMax)
+  const window = deriveWindow(configPath, config, settings, options.contextTokensMax)
   if (!window.ok) return window
   return ok({
     name,
     root: resolve(folder),
-    tokenizer: vocabulary.ok
-      ? { kind: "file", path: vocabulary.value, tokenizerConfig: settings }
-      : { kind: "o200k_harmony" },
+    tokenizer: vocabulary.ok ? { ...vocabulary.value, tokenizerConfig: settings } : { kind: "o200k_harmony" },
     tokenizerMode,
     chatTemplates: chatTemplates.value,
     specialTokens,
@@ -136,13 +136,37 @@ const harmonyModelType = "gpt_oss"
 /** Names of vocabulary files, best first; any name that ends in `.tiktoken` comes last. */
 const vocabularyFiles = ["tokenizer.json", "tekken.json", "tiktoken.model"]
 
-/** The path of the vocabulary's file. Not parsed here: its reader needs no objects of hundreds of thousands of tokens. */
-function findVocabulary(folder: string, names: readonly string[]): Result<string, ModelFailure> {
+/** Mistral's files name no EOS: its vocabularies have this one. */
+const mistralEosToken = "</s>"
+
+/** The vocabulary's file. Not parsed here: its reader needs no objects of hundreds of thousands of tokens. */
+function findVocabulary(
+  folder: string,
+  names: readonly string[],
+  mode: SettledTokenizerMode,
+): Result<Omit<VocabularyFile, "tokenizerConfig">, ModelFailure> {
+  if (mode === "mistral") {
+    const found = findMistralVocabulary(folder, names)
+    return found.ok ? ok({ kind: "file", ...found.value }) : found
+  }
   const ranks = names.filter((name) => name.endsWith(".tiktoken")).sort()
   const name = [...vocabularyFiles, ...ranks].find((each) => names.includes(each))
   return name === undefined
     ? missing(`${folder} has no ${vocabularyFiles.join(", ")} or *.tiktoken`)
-    : ok(join(folder, name))
+    : ok({ kind: "file", path: join(folder, name), versionPath: null })
+}
+
+/** config.json, or what a params.json says in its place; and which of the two, for messages. */
+async function readConfig(folder: string): Promise<Result<{ path: string; json: JsonObject }, ModelFailure>> {
+  const path = join(folder, "config.json")
+  const config = await readJsonFile(path, modelFileBytesMax.config)
+  if (!config.ok) return config
+  if (config.value !== null) return ok({ path, json: config.value })
+  const paramsPath = join(folder, "params.json")
+  const params = await readJsonFile(paramsPath, modelFileBytesMax.config)
+  if (!params.ok) return params
+  if (params.value === null) return missing(`${folder} has no config.json: not a model folder`)
+  return ok({ path: paramsPath, json: configOfParams(params.value) })
 }
 
 /** The vocabulary's bytes; the failure names the file. */
@@ -254,14 +278,14 @@ function readSpecialTokens(tokenizerConfig: JsonObject): { [name: string]: strin
 }
 
 function collectEosIds(
-  folder: string,
+  configPath: string,
   config: JsonObject,
   generation: GenerationConfig,
 ): Result<readonly number[], ModelFailure> {
   const ids = new Set<number>()
   const nested = isObject(config.text_config) ? config.text_config : {}
   for (const [path, value] of [
-    [join(folder, "config.json"), config.eos_token_id ?? nested.eos_token_id],
+    [configPath, config.eos_token_id ?? nested.eos_token_id],
     [generation.path, generation.json?.eos_token_id],
   ] as const) {
     if (value === undefined || value === null) continue

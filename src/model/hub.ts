@@ -18,7 +18,16 @@ const wantedFiles: { readonly [name: string]: number } = {
   "tokenizer_config.json": modelFileBytesMax.tokenizerConfig,
   "chat_template.jinja": modelFileBytesMax.chatTemplate,
   "chat_template.json": modelFileBytesMax.chatTemplate,
+  "params.json": modelFileBytesMax.config,
+  "tekken.json": modelFileBytesMax.tokenizer,
+  // Only the names of these are read.
+  "tokenizer.model.v3": modelFileBytesMax.tokenizerConfig,
+  "tokenizer.model.v7": modelFileBytesMax.tokenizerConfig,
+  "tokenizer.model.v7m1": modelFileBytesMax.tokenizerConfig,
 }
+/** One of these makes a folder a model's. */
+const configFiles: readonly string[] = ["config.json", "params.json"]
+
 /** Named templates live one level down; nothing else there is fetched. */
 const templateFolder = "additional_chat_templates"
 const templateName = /^additional_chat_templates\/[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\.jinja$/
@@ -81,7 +90,7 @@ async function fetchSnapshot(
   const listed = await link.listFiles(commit.value, Object.keys(wantedFiles), templateFolder)
   if (!listed.ok) return listed
   const files = listed.value.filter((file) => Object.hasOwn(wantedFiles, file.path) || templateName.test(file.path))
-  if (!files.some((file) => file.path === "config.json")) {
+  if (!files.some((file) => configFiles.includes(file.path))) {
     return fail("model_not_found", `${name} on the hub has no config.json: not a model that can be served`)
   }
   const snapshot = join(cache, "snapshots", commit.value)
@@ -134,13 +143,16 @@ async function fetchBlob(
   return ok(blob)
 }
 
-/** A snapshot in the cache that has a config.json, or null. */
+/** A snapshot in the cache that has a config.json or a params.json, or null. */
 async function findCached(cache: string, revision: string): Promise<string | null> {
   const named = await readFile(join(cache, "refs", revision), "utf8").catch(() => null)
   const commit = named === null ? revision : named.trim()
   if (!commitPattern.test(commit)) return null
   const snapshot = join(cache, "snapshots", commit)
-  return (await stat(join(snapshot, "config.json")).catch(() => null))?.isFile() ? snapshot : null
+  for (const name of configFiles) {
+    if ((await stat(join(snapshot, name)).catch(() => null))?.isFile()) return snapshot
+  }
+  return null
 }
 
 /** Makes `path` a relative link to the blob. A link that points elsewhere is replaced in one step. */

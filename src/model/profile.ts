@@ -5,10 +5,19 @@
 import type { SamplingDefaults } from "../ir/sampling"
 import type { SettledTokenizerMode } from "../ir/tokenizer-mode"
 
+/** A vocabulary in a file, whose name tells its format. */
+export interface VocabularyFile {
+  readonly kind: "file"
+  readonly path: string
+  /** In `mistral` mode the file that tells which version the model's prompts are written in; else null. */
+  readonly versionPath: string | null
+  /** tokenizer_config.json, parsed ({} when absent). */
+  readonly tokenizerConfig: unknown
+}
+
 /** Where the vocabulary comes from. */
 export type TokenizerSource =
-  /** The vocabulary's file, whose name tells its format; and tokenizer_config.json, parsed ({} when absent). */
-  | { readonly kind: "file"; readonly path: string; readonly tokenizerConfig: unknown }
+  | VocabularyFile
   /**
    * o200k_base ranks of the `tiktoken` package with tokens beside them (spelling → id): special ones, which
    * `skip_special_tokens` drops, and added ones, which it keeps.

@@ -1,6 +1,8 @@
 import type { Result } from "../result"
 import { openHarmonyRenderer } from "./harmony/renderer"
 import type { HarmonySetting } from "./harmony/setting"
+import { openMistralRenderer } from "./mistral/renderer"
+import type { MistralSetting } from "./mistral/setting"
 import type { PromptRenderer, RendererUnusable } from "./renderer"
 import type { TemplateUnusable } from "./template"
 import { openTemplateRenderer, type TemplateRendererSetting } from "./template-renderer"
@@ -11,6 +13,8 @@ export type PromptFormat =
   | { readonly kind: "template" }
   /** gpt-oss's own. */
   | { readonly kind: "harmony"; readonly harmony: HarmonySetting }
+  /** Mistral's own, for models with its vocabularies. */
+  | { readonly kind: "mistral"; readonly mistral: MistralSetting }
 
 /** What the renderers of a model need to know. */
 export interface RendererSetting extends TemplateRendererSetting {
@@ -25,5 +29,7 @@ export function openRenderer(setting: RendererSetting): Result<PromptRenderer, R
       return openTemplateRenderer(setting)
     case "harmony":
       return openHarmonyRenderer(setting.tokenizer, format.harmony)
+    case "mistral":
+      return openMistralRenderer(setting.tokenizer, format.mistral)
   }
 }

@@ -88,7 +88,7 @@ describe("a model folder", () => {
     expect(profile).toEqual({
       name: "acme/tiny",
       root: folder,
-      tokenizer: { kind: "file", path: join(folder, "tokenizer.json"), tokenizerConfig },
+      tokenizer: { kind: "file", path: join(folder, "tokenizer.json"), versionPath: null, tokenizerConfig },
       tokenizerMode: "hf",
       chatTemplates: { default: "{{ messages }}" },
       specialTokens: { image_token: "<image>", eos_token: "<|im_end|>", pad_token: "<pad>" },
@@ -106,7 +106,7 @@ describe("a model folder", () => {
     expect(await load(smallest)).toEqual({
       name: "acme/tiny",
       root: folder,
-      tokenizer: { kind: "file", path: join(folder, "tokenizer.json"), tokenizerConfig: {} },
+      tokenizer: { kind: "file", path: join(folder, "tokenizer.json"), versionPath: null, tokenizerConfig: {} },
       tokenizerMode: "hf",
       chatTemplates: {},
       specialTokens: {},

@@ -49,6 +49,15 @@ export function readMistralSetting(tekken: unknown): Result<MistralSetting, Rend
   return ok(settingOf(version, { values, standard }))
 }
 
+/** The same of a SentencePiece model, whose file's name (`tokenizer.model.v3`, `….v7m1`) is all that tells it. */
+export function sentencePieceSetting(fileName: string): Result<MistralSetting, RendererUnusable> {
+  const named = /\.model\.v(\d+)(?:m\d+)?$/.exec(fileName)?.[1]
+  if (named === "3" || named === "7") return ok(settingOf(named === "3" ? 3 : 7, null))
+  return unusable(
+    `${fileName} is of a format version other than v3 and v7; --tokenizer-mode hf takes the chat template`,
+  )
+}
+
 function settingOf(version: MistralVersion, efforts: ReasoningEfforts | null): MistralSetting {
   return { version, efforts }
 }

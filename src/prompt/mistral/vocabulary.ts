@@ -61,7 +61,25 @@ export function mistralVocabulary(
   if (thinks) ids.set("[THINK]", begin).set("[/THINK]", end)
   const { encodeSegments } = tokenizer
   if (encodeSegments === undefined) return unusable("the tokenizer cannot keep special tokens out of a prompt's text")
-  return ok({ encodeSegments: encodeSegments.bind(tokenizer), ids, thinks })
+  return ok({ encodeSegments: withLeadingBlank(encodeSegments.bind(tokenizer)), ids, thinks })
+}
+
+/**
+ * SentencePiece puts a blank before every text; some tokenizer.json files that stand for such a vocabulary leave it out
+ * where the text begins with one. What is missing is put in; a vocabulary without that habit stays as it is.
+ */
+function withLeadingBlank(encodeSegments: EncodeSegments): EncodeSegments {
+  const idsOf = (text: string): string => {
+    const encoded = encodeSegments([{ text, special: "text" }], { addSpecialTokens: false })
+    return encoded.ok ? encoded.value.join(" ") : text
+  }
+  // The same with a blank before it and without: the one that is put in is left out where there is one.
+  if (idsOf("x") !== idsOf(" x")) return encodeSegments
+  return (segments, options) =>
+    encodeSegments(
+      segments.map((each) => (/^[ \u2581]/.test(each.text) ? { ...each, text: ` ${each.text}` } : each)),
+      options,
+    )
 }
 
 function unusable(message: string): Result<never, RendererUnusable> {

@@ -2,8 +2,11 @@
 import { beforeAll, describe, expect, test } from "bun:test"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
+import { openMistralRenderer } from "../../../src/prompt/mistral/renderer"
+import { sentencePieceSetting } from "../../../src/prompt/mistral/setting"
 import golden from "../../golden/mistral/prompts.json"
 import { missingPython } from "../../support/python-environment"
+import { vocabularies } from "../../tokenizer/vocabularies"
 import { askMistral, askPrompts, type MistralAnswer } from "./oracle"
 import { conversationOfBody } from "./request"
 import { namedRequests, randomRequest } from "./requests"
@@ -61,4 +64,25 @@ describe.skipIf(reason !== null)(`mistral-common, seed ${seed}`, () => {
     },
     120_000,
   )
+
+  test("makes the ids of its SentencePiece model with the tokenizer.json for that", async () => {
+    const [folder] = (await askMistral([{ ask: "files" }])) as [string]
+    const path = JSON.stringify(join(folder, "mistral_instruct_tokenizer_240323.model.v3"))
+    const vocabulary = vocabularies()
+      .find(({ name }) => name === "mistral_7b_v3")!
+      .open()
+    const setting = sentencePieceSetting("tokenizer.model.v3")
+    if (!vocabulary.ok || !setting.ok) throw new Error("the converted vocabulary cannot be opened")
+    const renderer = openMistralRenderer(vocabulary.value, setting.value)
+    if (!renderer.ok) throw new Error(renderer.error.message)
+    const own = { tokenizer: vocabulary.value, renderer: renderer.value }
+    const bodies = [
+      ...namedRequests.map(({ body }) => body),
+      ...Array.from({ length: 100 }, (_, i) => randomRequest(seed + i)),
+    ]
+    // Its bindings take no half characters.
+    const whole = bodies.filter((body) => !body.includes("ud800"))
+    const wanted = await askMistral(whole.map((body) => `{"ask":"render","file":${path},"body":${body}}`))
+    expect(whole.map((body) => answerOf(own, body))).toEqual((wanted as MistralAnswer[]).map(plain))
+  }, 120_000)
 })

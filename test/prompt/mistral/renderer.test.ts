@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test"
 import type { Json } from "../../../src/ir/conversation"
 import { openMistralRenderer } from "../../../src/prompt/mistral/renderer"
-import { readMistralSetting } from "../../../src/prompt/mistral/setting"
+import { readMistralSetting, sentencePieceSetting } from "../../../src/prompt/mistral/setting"
 import type { PromptRenderer } from "../../../src/prompt/renderer"
 import { openVocabularyFile } from "../../../src/tokenizer/open"
 import golden from "../../golden/mistral/prompts.json"
@@ -129,6 +129,14 @@ describe("a vocabulary", () => {
       expect(read.ok ? read.value : read.error.message).toStartWith("tekken.json has the format version")
     }
     expect(readMistralSetting(null).ok).toBe(false)
+  })
+
+  test("that is a SentencePiece model tells its version by its file's name", () => {
+    expect(sentencePieceSetting("tokenizer.model.v3")).toEqual({ ok: true, value: { version: 3, efforts: null } })
+    expect(sentencePieceSetting("tokenizer.model.v7m1")).toEqual({ ok: true, value: { version: 7, efforts: null } })
+    for (const name of ["tokenizer.model.v1", "tokenizer.model.v2", "tokenizer.model"]) {
+      expect(sentencePieceSetting(name).ok).toBe(false)
+    }
   })
 
   test("has model settings exactly from v15 on, with a default among the efforts", () => {
