@@ -19,8 +19,8 @@ export interface AddedToken {
   readonly normalized: boolean
 }
 
-/** Says whether a special token found at `[start, end)` of the text may count. */
-export type MayBeSpecial = (start: number, end: number) => boolean
+/** Says whether a token found at `[start, end)` of the text, special or only added, may count. */
+export type MayBeToken = (start: number, end: number, special: boolean) => boolean
 
 /** Classes that the flags need: `\w` and `\s` of the reference's Rust engine, whose `\w` is not Oniguruma's. */
 export interface AddedTokenClasses {
@@ -100,11 +100,11 @@ export class AddedTokens {
 
   /**
    * Cuts `text`: calls `onText(start, end)` and `onToken(token, start, end)` in order; ranges are UTF-16 units and
-   * cover the text. `mayBeSpecial` null: everywhere. Both return false to stop early.
+   * cover the text. `mayBeToken` null: everywhere. Both return false to stop early.
    */
   cut(
     text: string,
-    mayBeSpecial: MayBeSpecial | null,
+    mayBeToken: MayBeToken | null,
     onText: (start: number, end: number) => boolean,
     onToken: (token: AddedToken, start: number, end: number) => boolean,
   ): void {
@@ -114,7 +114,7 @@ export class AddedTokens {
     for (;;) {
       const at = this.roots.size === 0 ? -1 : candidates.from(searchAt)
       if (at < 0) break
-      const token = this.longestAt(text, at, mayBeSpecial)
+      const token = this.longestAt(text, at, mayBeToken)
       if (token === null) {
         searchAt = at + 1
         continue
@@ -137,12 +137,12 @@ export class AddedTokens {
   }
 
   /** The longest spelling at `at` that may count there; `foundEnd` is behind it. */
-  private longestAt(text: string, at: number, mayBeSpecial: MayBeSpecial | null): AddedToken | null {
+  private longestAt(text: string, at: number, mayBeToken: MayBeToken | null): AddedToken | null {
     let node = this.roots.get(text.charCodeAt(at))
     let found: AddedToken | null = null
     for (let end = at + 1; node !== undefined; end++) {
       const { token } = node
-      if (token !== null && (!token.special || mayBeSpecial === null || mayBeSpecial(at, end))) {
+      if (token !== null && (mayBeToken === null || mayBeToken(at, end, token.special))) {
         found = token
         this.foundEnd = end
       }

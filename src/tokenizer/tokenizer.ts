@@ -30,8 +30,11 @@ export interface TokensWithOffsets {
 /** A stretch of a prompt, and who wrote it. */
 export interface TextSegment {
   readonly text: string
-  /** `token`: special tokens that it spells out count. `text`: none does, not even one that only begins in it. */
-  readonly special: "token" | "text"
+  /**
+   * `token`: special tokens that it spells out count. `text`: none does, not even one that only begins in it. `plain`:
+   * nor do added tokens that are not special.
+   */
+  readonly special: "token" | "text" | "plain"
 }
 
 /** A vocabulary that cannot be used; the message names what in it is not supported. */
@@ -55,8 +58,8 @@ export interface Tokenizer {
   /** Which part the text belongs to by the reference: added tokens spelled out in the text become their ids. */
   encode(text: string, options: EncodeOptions): Result<Uint32Array, EncodeFailure>
   /**
-   * As `encode` of all segments' text in one, except that nothing in a `text` segment becomes a special token. Absent:
-   * this plug cannot keep them apart.
+   * As `encode` of all segments' text in one, except that nothing in a `text` segment becomes a special token,
+   * and nothing in a `plain` one any added token. Absent: this plug cannot keep them apart.
    */
   encodeSegments?(segments: readonly TextSegment[], options: EncodeOptions): Result<Uint32Array, EncodeFailure>
   /** As `encode`, with offsets. Absent: this plug has none. */

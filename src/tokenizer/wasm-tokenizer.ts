@@ -4,7 +4,7 @@
  */
 import { Piece } from "../ir/piece"
 import { err, ok, type Result } from "../result"
-import { AddedTokens, type MayBeSpecial } from "./added-tokens"
+import { AddedTokens, type MayBeToken } from "./added-tokens"
 import { type AlignedText, originalText, prefixed, sliced } from "./aligned-text"
 import { type BpeCore, notPlain, pieceTooLong } from "./bpe-core"
 import { ByteDetokenizer } from "./byte-detokenizer"
@@ -62,7 +62,7 @@ export class WasmTokenizer implements Tokenizer {
   private offsets: number[] | null = null
   /** By index of the call's ids: what was cut out as an added token, with the white space that it took along. */
   private readonly cutTexts = new Map<number, string>()
-  private mayBeSpecial: MayBeSpecial | null = null
+  private mayBeToken: MayBeToken | null = null
 
   constructor(parts: TokenizerParts, core: SegmentEncoder) {
     this.parts = parts
@@ -105,23 +105,24 @@ export class WasmTokenizer implements Tokenizer {
     segments: readonly TextSegment[],
     options: EncodeOptions = usualOptions,
   ): Result<Uint32Array, EncodeFailure> {
-    // One text, as the reference would have it, with the places where no special token may be seen.
+    // One text, as the reference would have it, with the places where tokens may not be seen.
     const ends: number[] = []
-    const control: boolean[] = []
+    const kinds: TextSegment["special"][] = []
     let text = ""
     for (const segment of segments) {
       text += segment.text
       ends.push(text.length)
-      control.push(segment.special === "token")
+      kinds.push(segment.special)
     }
-    if (control.every((each) => each)) return this.encodeText(text, options, null)
+    if (kinds.every((kind) => kind === "token")) return this.encodeText(text, options, null)
     let at = 0
-    return this.encodeText(text, options, (start, end) => {
+    return this.encodeText(text, options, (start, end, special) => {
       // Questions come in order of `start`, but for lookups from the beginning of another cut.
       if (at > 0 && start < ends[at - 1]!) at = 0
       while (at < ends.length && ends[at]! <= start) at += 1
       for (let i = at; i < ends.length; i++) {
-        if (!control[i] && (i === 0 ? 0 : ends[i - 1]!) < ends[i]!) return false
+        const hides = kinds[i] === "plain" || (special && kinds[i] === "text")
+        if (hides && (i === 0 ? 0 : ends[i - 1]!) < ends[i]!) return false
         if (ends[i]! >= end) return true
       }
       return true
@@ -200,9 +201,9 @@ export class WasmTokenizer implements Tokenizer {
   private encodeText(
     text: string,
     options: EncodeOptions,
-    mayBeSpecial: MayBeSpecial | null,
+    mayBeToken: MayBeToken | null,
   ): Result<Uint32Array, EncodeFailure> {
-    const failure = this.run(text, options, mayBeSpecial, false)
+    const failure = this.run(text, options, mayBeToken, false)
     if (failure !== null) return err(failure)
     const ids = this.ids.slice(0, this.count)
     this.release()
@@ -213,14 +214,14 @@ export class WasmTokenizer implements Tokenizer {
   private run(
     text: string,
     options: EncodeOptions,
-    mayBeSpecial: MayBeSpecial | null,
+    mayBeToken: MayBeToken | null,
     wantsOffsets: boolean,
   ): EncodeFailure | null {
     const { before, after, trimOffsets } = this.parts.postProcessor
     this.count = 0
     this.failure = null
     this.tokensMax = options.tokensMax ?? Infinity
-    this.mayBeSpecial = mayBeSpecial
+    this.mayBeToken = mayBeToken
     this.offsets = wantsOffsets ? [] : null
     if (wantsOffsets) this.cutTexts.clear()
     const adds = options.addSpecialTokens
@@ -250,7 +251,7 @@ export class WasmTokenizer implements Tokenizer {
 
   private release(): void {
     this.offsets = null
-    this.mayBeSpecial = null
+    this.mayBeToken = null
     if (this.growsIds && this.ids.length > keptIdsMax) this.ids = new Uint32Array(4096)
   }
 
@@ -309,7 +310,7 @@ export class WasmTokenizer implements Tokenizer {
     }
     this.rawAdded.cut(
       text,
-      this.mayBeSpecial,
+      this.mayBeToken,
       (start, end) => this.normalizeSegment(start === 0 && end === text.length ? text : text.slice(start, end), start),
       (token, start, end) => this.putAdded(token.id, start, end, this.offsets === null ? "" : text.slice(start, end)),
     )
@@ -328,7 +329,7 @@ export class WasmTokenizer implements Tokenizer {
     if (this.offsets === null && this.mayBePlain && this.putsPlain(segment)) {
       return this.failure === null && this.count <= this.tokensMax
     }
-    const aligned = this.offsets !== null || (this.tracksControl && this.mayBeSpecial !== null)
+    const aligned = this.offsets !== null || (this.tracksControl && this.mayBeToken !== null)
     let text = originalText(segment, aligned, at)
     if (this.parts.normalizer !== null) {
       const normalized = this.parts.normalizer(text)
@@ -339,11 +340,11 @@ export class WasmTokenizer implements Tokenizer {
     if (this.normalizedAdded.count === 0) return this.encodeSegment(text, at === 0)
     const original = (start: number): number => text.starts?.[start] ?? at + start
     const originalEnd = (end: number): number => text.ends?.[end - 1] ?? at + end
-    const { mayBeSpecial } = this
+    const { mayBeToken } = this
     let goes = true
     this.normalizedAdded.cut(
       text.text,
-      mayBeSpecial === null ? null : (start, end) => mayBeSpecial(original(start), originalEnd(end)),
+      mayBeToken === null ? null : (start, end, special) => mayBeToken(original(start), originalEnd(end), special),
       (start, end) => {
         goes = this.encodeSegment(sliced(text, start, end), at === 0 && start === 0)
         return goes

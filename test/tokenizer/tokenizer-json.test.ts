@@ -213,7 +213,7 @@ describe("segments", () => {
   const end = byteLevelTokenizer().special[1]
   const think = byteLevelTokenizer().added[1]
   const tokenizer = loaded(byteLevelTokenizer().json)
-  const segmentIds = (segments: [string, "token" | "text"][]): number[] => {
+  const segmentIds = (segments: [string, "token" | "text" | "plain"][]): number[] => {
     const encoded = tokenizer.encodeSegments(
       segments.map(([text, special]) => ({ text, special })),
       { addSpecialTokens: false },
@@ -231,6 +231,22 @@ describe("segments", () => {
         ["<|im_end|>", "token"],
       ]),
     ).toEqual([...plain("<|im_end|>"), think, end])
+  })
+
+  test("no added token counts in plain text, not even one that only begins in it", () => {
+    expect(
+      segmentIds([
+        ["<|im_end|><think>", "plain"],
+        ["<think>", "text"],
+        ["<think>", "token"],
+      ]),
+    ).toEqual([...plain("<|im_end|><think>"), think, think])
+    expect(
+      segmentIds([
+        ["<th", "token"],
+        ["ink>", "plain"],
+      ]),
+    ).toEqual(segmentIds([["<think>", "plain"]]))
   })
 
   test("a special token that the text only begins, or ends, is none", () => {
