@@ -84,6 +84,12 @@ const idsCopiedOneByOne = 48
 
 const utf8 = new TextEncoder()
 
+/** An added token that is cut out of a text wherever it is spelled. */
+export interface AddedSpelling {
+  readonly id: number
+  readonly content: string
+}
+
 /** What a core is besides its memory. Plain JSON. */
 export interface CoreFacts {
   readonly scanner: ScannerFamily
@@ -103,7 +109,9 @@ export class BpeCore {
   private readonly sizes: TableSizes
   private readonly rules: BuildRules
   /** Bytes of linear memory with the usual window. */
-  private readonly usualBytes: number
+  private usualBytes = 0
+  /** What `encodePlain` cuts out. */
+  private added: readonly AddedSpelling[] = []
   private windowBytes = 0
   private withEnds = false
   /** Views of the window; made again when it is laid anew, since memory may have grown. */
@@ -163,31 +171,49 @@ export class BpeCore {
   }
 
   /**
+   * Takes over the added tokens that `encodePlain` cuts out, the first of equal spellings; instead of those before.
+   * False, and none are taken: their spellings are not all text, or there is no memory.
+   */
+  takeAdded(added: readonly AddedSpelling[]): boolean {
+    if (!added.every(({ content }) => content !== "" && content.isWellFormed())) return false
+    this.added = added
+    const laid = this.layAdded()
+    if (!laid) this.added = []
+    if (!this.layWindow(this.windowBytes, this.withEnds)) throw new Error("no memory for the window")
+    this.usualBytes = this.memoryBytes()
+    return laid
+  }
+
+  /**
    * Ids of the text to `out` from index `at` on; gives the index behind the last. Stops early once there are more than
    * `tokensMax`. A negative number -n: `out` is too short, n is enough. `pieceTooLong`: see there.
    */
   encode(text: string, out: Uint32Array, at: number, tokensMax: number): number {
-    return this.run(this.family, text, out, null, at, tokensMax)
+    return this.run(this.family, text, out, null, false, at, tokensMax)
   }
 
   /**
    * Hot (bench/tokenize.ts): as `encode`, unless the text is `notPlain`: `leaves` (null: every text does) is asked about
-   * it when it is not all ASCII, which nothing would change. Lone surrogates are U+FFFD.
+   * it when it is not all ASCII, which nothing would change. `cuts`: added tokens of `takeAdded` are cut out first. Lone
+   * surrogates are U+FFFD.
    */
   encodePlain(
     text: string,
     leaves: ((text: string) => boolean) | null,
+    cuts: boolean,
     out: Uint32Array,
     at: number,
     tokensMax: number,
   ): number {
     const { length } = text
     if (length * 3 > windowBytesUsual) {
-      return leaves === null || leaves(text) ? this.run(this.family, text, out, null, at, tokensMax) : notPlain
+      return leaves === null || leaves(text) ? this.run(this.family, text, out, null, cuts, at, tokensMax) : notPlain
     }
     const { written } = utf8.encodeInto(text, this.text)
     if (written !== length && leaves !== null && !leaves(text)) return notPlain
-    const count = this.wasm.encode(this.family, written, true, idsLeft(tokensMax, 0))
+    const most = idsLeft(tokensMax, 0)
+    const { wasm, family } = this
+    const count = cuts ? wasm.encodeCut(family, written, true, most) : wasm.encode(family, written, true, most)
     if (at + count > out.length) return -(at + length * 3)
     copyIds(this.ids, count, out, at)
     return at + count
@@ -216,12 +242,12 @@ export class BpeCore {
 
   /** As `encode`, for a text that is one piece: no scanner cuts it. */
   encodePiece(text: string, out: Uint32Array, at: number, tokensMax: number): number {
-    return this.run(0, text, out, null, at, tokensMax)
+    return this.run(0, text, out, null, false, at, tokensMax)
   }
 
   /** As `encode`; `ends[i]` is where the token `out[i]` ends, in UTF-8 bytes of the text. */
   encodeWithOffsets(text: string, out: Uint32Array, ends: Uint32Array, at: number, tokensMax: number): number {
-    return this.run(this.family, text, out, ends, at, tokensMax)
+    return this.run(this.family, text, out, ends, false, at, tokensMax)
   }
 
   /** Empties the word cache. For measurements: a cold core gives the same ids. */
@@ -240,6 +266,7 @@ export class BpeCore {
     text: string,
     out: Uint32Array,
     ends: Uint32Array | null,
+    cuts: boolean,
     at: number,
     tokensMax: number,
   ): number {
@@ -256,10 +283,10 @@ export class BpeCore {
       held += written
       const final = units === length
       const most = idsLeft(tokensMax, to - at)
-      const count =
-        ends === null
-          ? this.wasm.encode(family, held, final, most)
-          : this.wasm.encodeEnds(family, held, final, behind, most)
+      let count: number
+      if (ends !== null) count = this.wasm.encodeEnds(family, held, final, behind, most)
+      else if (cuts) count = this.wasm.encodeCut(family, held, final, most)
+      else count = this.wasm.encode(family, held, final, most)
       if (to + count > out.length) return -(at + length * 3)
       copyIds(this.ids, count, out, to)
       if (ends !== null) ends.set(this.ends.subarray(0, count), to)
@@ -299,10 +326,32 @@ export class BpeCore {
         this.rules,
       )
       // Without memory for a second one the large one stays.
-      if (built.ok) this.wasm = built.value
+      if (built.ok) {
+        this.wasm = built.value
+        if (!this.layAdded()) throw new Error("no memory for the added tokens")
+      }
     }
     this.layWindow(windowBytesUsual, false)
     return result
+  }
+
+  private layAdded(): boolean {
+    const spelled = this.added.map(({ content }) => utf8.encode(content))
+    const bytes = spelled.reduce((sum, each) => sum + each.length, 0)
+    const { wasm } = this
+    if (!wasm.layRules(spelled.length, bytes)) return false
+    const { buffer } = wasm.memory
+    const starts = new Uint32Array(buffer, wasm.addedStartsAddress(), spelled.length + 1)
+    const to = new Uint8Array(buffer, wasm.addedBytesAddress(), bytes)
+    const ids = new Uint32Array(buffer, wasm.addedIdsAddress(), spelled.length)
+    starts[0] = 0
+    for (const [i, each] of spelled.entries()) {
+      to.set(each, starts[i]!)
+      starts[i + 1] = starts[i]! + each.length
+      ids[i] = this.added[i]!.id
+    }
+    wasm.buildAdded()
+    return true
   }
 
   private layWindow(bytes: number, withEnds: boolean): boolean {

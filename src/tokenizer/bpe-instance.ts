@@ -21,6 +21,11 @@ export interface BpeExports extends StatefulExports {
   mergesAddress(): number
   build(fromRanks: boolean, wholeWords: boolean, characters: boolean, unknown: number, fuses: boolean): number
   culpritIndex(): number
+  layRules(addedTokens: number, addedBytes: number): number
+  addedStartsAddress(): number
+  addedBytesAddress(): number
+  addedIdsAddress(): number
+  buildAdded(): void
   layWindow(bytes: number, pieceBytes: number, withEnds: boolean): number
   windowAddress(): number
   idsAddress(): number
@@ -29,6 +34,7 @@ export interface BpeExports extends StatefulExports {
   keepRest(bytes: number): void
   forgetWords(): void
   encode(family: number, bytes: number, final: boolean, idsMost: number): number
+  encodeCut(family: number, bytes: number, final: boolean, idsMost: number): number
   encodeEnds(family: number, bytes: number, final: boolean, base: number, idsMost: number): number
 }
 

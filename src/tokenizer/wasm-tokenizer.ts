@@ -20,7 +20,7 @@ import type { TokenizerParts } from "./tokenizer-parts"
 import { whiteSpace, wordCharactersTiktoken } from "./unicode-ranges"
 
 /** The part of `BpeCore` that is used here; test/support/reference-bpe.ts is a plain one. */
-export type SegmentEncoder = Pick<BpeCore, "encode" | "encodePiece" | "encodePlain" | "encodeWithOffsets">
+export type SegmentEncoder = Pick<BpeCore, "encode" | "encodePiece" | "encodePlain" | "encodeWithOffsets" | "takeAdded">
 
 const tooLong = "the text has a piece that is longer than any model could use"
 
@@ -43,6 +43,8 @@ export class WasmTokenizer implements Tokenizer {
   private readonly specialIds: Set<number>
   /** Nothing but an added token or a touchy character keeps a text from going to the core as it came. */
   private readonly mayBePlain: boolean
+  /** The core cuts the added tokens out of plain texts. Found out when the first text comes. */
+  private coreCuts: boolean | null = null
   /** Says that the normalizer leaves a text as it is; null: it leaves all. */
   private readonly leaves: ((text: string) => boolean) | null
   /** The normalizer leaves ASCII as it is. */
@@ -280,17 +282,28 @@ export class WasmTokenizer implements Tokenizer {
    * out must cost little.
    */
   private encodesPlain(text: string): boolean {
-    return this.mayBePlain && !this.rawAdded.mayBeIn(text) && this.putsPlain(text)
+    if (!this.mayBePlain) return false
+    this.coreCuts ??= this.handsAddedOver()
+    // The core cuts wherever a token is spelled: all of the text is control.
+    if (this.coreCuts && this.mayBeToken === null) return this.putsPlain(text, true)
+    return !this.rawAdded.mayBeIn(text) && this.putsPlain(text, false)
   }
 
-  /** The same for a text without added tokens, once `mayBePlain`. */
-  private putsPlain(text: string): boolean {
+  /** Tokens with flags depend on what stands around them, which the core does not look at. */
+  private handsAddedOver(): boolean {
+    const raw = this.parts.addedTokens.filter(({ normalized, content }) => !normalized && content !== "")
+    if (raw.some(({ singleWord, lstrip, rstrip }) => singleWord || lstrip || rstrip)) return false
+    return this.core.takeAdded(raw)
+  }
+
+  /** The same once `mayBePlain`, with the core cutting added tokens out, or for a text without any. */
+  private putsPlain(text: string, cuts: boolean): boolean {
     const { leaves, leavesAscii } = this
     if (leaves !== null && !leavesAscii && !leaves(text)) return false
     if (this.growsIds) this.reserveFor(text.length)
     for (;;) {
       const asked = leavesAscii ? leaves : null
-      const end = this.core.encodePlain(text, asked, this.ids, this.count, this.tokensMax - this.count)
+      const end = this.core.encodePlain(text, asked, cuts, this.ids, this.count, this.tokensMax - this.count)
       if (end >= 0) this.count = end
       else if (end === notPlain) return false
       else if (end === pieceTooLong) this.fail(tooLong)
@@ -326,7 +339,7 @@ export class WasmTokenizer implements Tokenizer {
 
   /** False: enough. */
   private normalizeSegment(segment: string, at: number): boolean {
-    if (this.offsets === null && this.mayBePlain && this.putsPlain(segment)) {
+    if (this.offsets === null && this.mayBePlain && this.putsPlain(segment, false)) {
       return this.failure === null && this.count <= this.tokensMax
     }
     const aligned = this.offsets !== null || (this.tracksControl && this.mayBeToken !== null)

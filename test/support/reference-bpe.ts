@@ -57,11 +57,17 @@ export class ReferenceBpe implements SegmentEncoder {
   encodePlain(
     text: string,
     leaves: ((text: string) => boolean) | null,
+    _cuts: boolean,
     out: Uint32Array,
     at: number,
     tokensMax: number,
   ): number {
     return leaves === null || leaves(text) ? this.encode(text.toWellFormed(), out, at, tokensMax) : notPlain
+  }
+
+  /** Takes none, so that they are cut out before. */
+  takeAdded(): boolean {
+    return false
   }
 
   encodePiece(text: string, out: Uint32Array, at: number, tokensMax: number): number {

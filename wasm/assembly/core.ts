@@ -31,6 +31,8 @@ export {
   spelledLengthsAddress,
   spelledStartsAddress,
 } from "./vocabulary-file"
+export { addedBytesAddress, addedIdsAddress, addedStartsAddress, buildAdded } from "./added"
+import { addedEnd, addedId, layAdded, nextAdded } from "./added"
 import { joinsOnlyText } from "./joints"
 import { mark, release, reserve } from "./memory"
 import { makeCharacters, scratchBytes, setScratch, setUnits } from "./merge"
@@ -61,7 +63,9 @@ let mergesAt: usize = 0
 let merges: u32 = 0
 let fallbackAt: usize = 0
 let classesAt: usize = 0
-/** Behind the tables: everything above is window and scratch. */
+/** Behind the vocabulary's tables, where those of the text's rules are laid. */
+let builtEnd: usize = 0
+/** Behind all tables: everything above is window and scratch. */
 let tablesEnd: usize = 0
 
 let windowAt: usize = 0
@@ -136,8 +140,17 @@ export function build(fromRanks: bool, wholeWords: bool, characters: bool, unkno
   // A whole segment of a SentencePiece vocabulary falls into words, unless whole words are looked for in it.
   cutsAtBlanks =
     characters && !fromRanks && !wholeWords && findBlank() && markJoints(mergesAt, merges, fallbackAt, unknownId)
-  tablesEnd = mark()
+  builtEnd = mark()
+  tablesEnd = builtEnd
   return BUILT
+}
+
+/** Room for the added tokens, whose spellings the host writes before `buildAdded`. The window is lost. */
+export function layRules(addedTokens: u32, addedBytes: u32): bool {
+  release(builtEnd)
+  const laid = layAdded(addedTokens, addedBytes)
+  tablesEnd = mark()
+  return laid
 }
 
 /** The token or merge that an outcome of building is about. */
@@ -185,10 +198,34 @@ export function forgetWords(): void {
  * follow, and a piece that it could change is left. Gives the number of ids.
  */
 export function encode(family: i32, bytes: u32, final: bool, most: u32): u32 {
-  const at = windowAt
-  const end = at + bytes
   const outEnd = idsAt + (<usize>min<u32>(most, windowBytes) << 2)
+  return <u32>((encodeRange(family, windowAt, windowAt + bytes, final, idsAt, outEnd) - idsAt) >> 2)
+}
+
+/** The same with added tokens cut out first: what stands between two of them is encoded as if nothing stood around it. */
+export function encodeCut(family: i32, bytes: u32, final: bool, most: u32): u32 {
+  const end = windowAt + bytes
+  const outEnd = idsAt + (<usize>min<u32>(most, windowBytes) << 2)
+  let at = windowAt
   let out = idsAt
+  while (at < end && out <= outEnd) {
+    const next = nextAdded(at, end, final)
+    const id = addedId
+    if (next > at) {
+      out = encodeRange(family, at, next, final || id != NONE, out, outEnd)
+      at = reached
+    }
+    if (id == NONE || at < next) break
+    store<u32>(out, id)
+    out += 4
+    at = addedEnd
+  }
+  reached = at
+  return <u32>((out - idsAt) >> 2)
+}
+
+/** Encodes [at, end), gives the address behind the ids, and leaves in `reached` how far it came. */
+function encodeRange(family: i32, at: usize, end: usize, final: bool, out: usize, outEnd: usize): usize {
   switch (family) {
     case GPT2:
       out = encodeGpt2(at, end, final, out, outEnd)
@@ -219,17 +256,14 @@ export function encode(family: i32, bytes: u32, final: bool, most: u32): u32 {
         out = encodeBlanks(at, end, final, out, outEnd)
         break
       }
-      return encodePieces(cutsAtBlanks ? BLANKS : family, bytes, final, outEnd)
+      return encodePieces(cutsAtBlanks ? BLANKS : family, at, end, final, out, outEnd)
   }
   reached = blocksReached
-  return <u32>((out - idsAt) >> 2)
+  return out
 }
 
 /** Without blocks: pieces by the scanner. */
-function encodePieces(family: i32, bytes: u32, final: bool, outEnd: usize): u32 {
-  const end = windowAt + bytes
-  let at = windowAt
-  let out = idsAt
+function encodePieces(family: i32, at: usize, end: usize, final: bool, out: usize, outEnd: usize): usize {
   while (at < end && out <= outEnd) {
     clearSawEnd()
     const next = family == BLANKS ? pieceEnd(BLANKS, at, end) : pieceEnd(WHOLE, at, end)
@@ -238,10 +272,10 @@ function encodePieces(family: i32, bytes: u32, final: bool, outEnd: usize): u32 
     at = next
   }
   reached = at
-  return <u32>((out - idsAt) >> 2)
+  return out
 }
 
-/** The same without the cache, with the end of each token in bytes from the window's start plus `base`. */
+/** As `encode` without the cache, with the end of each token in bytes from the window's start plus `base`. */
 export function encodeEnds(family: i32, bytes: u32, final: bool, base: u32, most: u32): u32 {
   const end = windowAt + bytes
   const outEnd = idsAt + (<usize>min<u32>(most, windowBytes) << 2)
