@@ -56,14 +56,13 @@ export class HeldTexts {
   }
 
   /** JSON text with stand-ins as a body, sent in views of what is held: nothing grows with it. */
-  body(json: string): ReadableStream<Uint8Array<ArrayBuffer>> {
+  body(json: string): ReadableStream<Uint8Array> {
     const parts = this.parts(json)
     const encoder = new TextEncoder()
     let index = 0
     let at = 0
     let bytes: Uint8Array | null = null
     return new ReadableStream({
-      type: "bytes",
       pull: (controller) => {
         for (;;) {
           if (bytes === null) {
@@ -71,7 +70,7 @@ export class HeldTexts {
             if (part === undefined) return controller.close()
             bytes = typeof part === "string" ? encoder.encode(part) : part
           }
-          const chunk = bytes.slice(at, at + chunkBytes)
+          const chunk = bytes.subarray(at, at + chunkBytes)
           at += chunk.length
           if (at >= bytes.length) {
             bytes = null

@@ -3,7 +3,7 @@ import type { ModelProfile } from "../../src/model/profile"
 import { qwen3Profile } from "./qwen3-model"
 
 /** As vision models of Qwen print parts: a placeholder for each image or video, between the marks around it. */
-const template =
+export const visionTemplate =
   "{%- for message in messages %}{{ '<|im_start|>' + message.role + '\\n' }}" +
   "{%- if message.content is string %}{{ message.content }}{% else %}{% for part in message.content %}" +
   "{%- if part.type == 'image' %}{{ '<|vision_start|><|image_pad|><|vision_end|>' }}" +
@@ -27,6 +27,6 @@ export async function visionProfile(takes: "parts" | "texts" = "parts"): Promise
     ...profile,
     modelType: "qwen2_5_vl",
     architectures: ["Qwen2_5_VLForConditionalGeneration"],
-    chatTemplates: { default: takes === "parts" ? template : textTemplate },
+    chatTemplates: { default: takes === "parts" ? visionTemplate : textTemplate },
   }
 }
