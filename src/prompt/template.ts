@@ -7,7 +7,7 @@ import { err, ok, type Result } from "../result"
 import { loopsOverContent, namesRead } from "./jinja/content-loop"
 import { Context } from "./jinja/frame"
 import { globalVariables } from "./jinja/globals"
-import { templateVariables } from "./jinja/json-value"
+import { JsonVariables } from "./jinja/json-value"
 import type { Program } from "./jinja/own-blocks"
 import { parseTemplate } from "./jinja/parser"
 import { Run, systemClock, type TemplateClock, type TemplateLimits, templateLimits } from "./jinja/run"
@@ -106,7 +106,7 @@ class CompiledTemplate implements ChatTemplate {
 
   render(variables: TemplateVariables): Result<string, TemplateRefused> {
     try {
-      const context = new Context(templateVariables(variables), this.globals)
+      const context = new Context(new JsonVariables(variables), this.globals)
       return ok(this.program(context, new Run(this.clock, this.limits)))
     } catch (cause) {
       // Includes running out of stack or memory: the template's doing, whichever way it fails.

@@ -255,7 +255,8 @@ function compileArguments(nodes: ArgumentNodes, at: Position): (frame: Frame) =>
   return (frame) => {
     const places = positional.map((argument) => argument(frame))
     if (rest !== null) places.push(...listed(rest(frame), frame.run))
-    const names = new Map(named.map(([name, argument]): [string, Value] => [name, argument(frame)]))
+    const names = new Map<string, Value>()
+    for (let i = 0; i < named.length; i++) names.set(named[i]![0], named[i]![1](frame))
     if (namedRest !== null) addNamed(names, namedRest(frame))
     return { positional: places, named: names }
   }

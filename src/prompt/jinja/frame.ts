@@ -17,7 +17,8 @@ export interface Variables {
 export class Context {
   private readonly variables: Variables
   private readonly outer: Context | ReadonlyMap<string, Value>
-  private readonly exported = new Map<string, Value>()
+  /** Null until the top level sets something. */
+  private exported: Map<string, Value> | null = null
 
   constructor(variables: Variables, outer: Context | ReadonlyMap<string, Value>) {
     this.variables = variables
@@ -26,7 +27,7 @@ export class Context {
 
   /** The value of a name, or `missing`. */
   resolve(name: string): Held {
-    if (this.exported.has(name)) return this.exported.get(name)
+    if (this.exported?.has(name) === true) return this.exported.get(name)
     const value = this.variables.get(name)
     if (value !== undefined || this.variables.has(name)) return value
     if (this.outer instanceof Context) return this.outer.resolve(name)
@@ -36,6 +37,7 @@ export class Context {
 
   /** Keeps what the top level sets, for blocks. */
   export(name: string, value: Value): void {
+    this.exported ??= new Map()
     this.exported.set(name, value)
   }
 }

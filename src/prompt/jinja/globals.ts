@@ -69,7 +69,7 @@ function dictionaryOf(callee: string, given: Arguments, run: Run): Dictionary {
       made.set(items[0], items[1])
     }
   }
-  for (const [name, value] of given.named) made.set(name, value)
+  given.named.forEach((value, name) => made.set(name, value))
   return made
 }
 
@@ -91,7 +91,7 @@ class DictionaryMaker extends Special {
 
 function namespace(given: Arguments, run: Run): Namespace {
   const entries = dictionaryOf("dict", given, run)
-  for (const key of entries.keys()) checkField(isText(key) ? plainText(key) : "")
+  entries.forEach((_, key) => checkField(isText(key) ? plainText(key) : ""))
   return new Namespace(entries)
 }
 

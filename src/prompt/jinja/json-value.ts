@@ -1,5 +1,6 @@
 import type { Json } from "../../ir/conversation"
 import { type JsonSpelling, spellingOf } from "../../ir/json-spelling"
+import type { Variables } from "./frame"
 import { Dictionary, Float, type JsonObject, type Value } from "./value"
 
 /**
@@ -14,6 +15,30 @@ export function templateValue(json: Json | undefined): Value {
     return floats === null ? json.map(templateValue) : json.map((item, i) => spelledValue(item, floats.has(String(i))))
   }
   return templateVariables(json)
+}
+
+/** A JSON object's keys as variables: each is made into a value when a template first asks, and then stays that one. */
+export class JsonVariables implements Variables {
+  private readonly source: JsonObject
+  private readonly floats: ReadonlySet<string> | null
+  private readonly made = new Map<string, Value>()
+
+  constructor(source: JsonObject) {
+    this.source = source
+    this.floats = spellingOf(source)?.floats ?? null
+  }
+
+  get(name: string): Value {
+    const known = this.made.get(name)
+    if (known !== undefined || !this.has(name)) return known
+    const value = spelledValue(this.source[name], this.floats?.has(name) ?? false)
+    this.made.set(name, value)
+    return value
+  }
+
+  has(name: string): boolean {
+    return Object.hasOwn(this.source, name)
+  }
 }
 
 /** An object as templates see it, and its keys as variables. */

@@ -220,6 +220,9 @@ function foundPlace(at: number): number {
 }
 
 function affixed(value: string, [affix, start, end]: readonly Value[], name: "startswith" | "endswith"): boolean {
+  if (typeof affix === "string" && start === null && end === null) {
+    return name === "startswith" ? value.startsWith(affix) : value.endsWith(affix)
+  }
   const affixes = affix instanceof Tuple ? affix.items : [affix]
   const bad = affixes.find((each) => !isText(each))
   if (affixes.some((each) => !isText(each))) {
