@@ -69,7 +69,9 @@ function dictionaryOf(callee: string, given: Arguments, run: Run): Dictionary {
       made.set(items[0], items[1])
     }
   }
-  given.named.forEach((value, name) => made.set(name, value))
+  given.named.forEach((value, name) => {
+    made.set(name, value)
+  })
   return made
 }
 
@@ -91,7 +93,9 @@ class DictionaryMaker extends Special {
 
 function namespace(given: Arguments, run: Run): Namespace {
   const entries = dictionaryOf("dict", given, run)
-  entries.forEach((_, key) => checkField(isText(key) ? plainText(key) : ""))
+  entries.forEach((_, key) => {
+    checkField(isText(key) ? plainText(key) : "")
+  })
   return new Namespace(entries)
 }
 

@@ -41,7 +41,7 @@ export class JsonVariables implements Variables {
   }
 }
 
-/** An object as templates see it, and its keys as variables. */
+/** An object as templates see it. */
 export function templateVariables(json: JsonObject): Dictionary {
   return new Dictionary(json, fill)
 }
