@@ -142,13 +142,16 @@ async function openTokenizer(profile: ModelProfile, cacheDir: string | null): Pr
 /** The format of models that do not write Harmony. */
 async function promptFormat({ tokenizerMode, tokenizer }: ModelProfile): Promise<Result<PromptFormat, StartFailure>> {
   switch (tokenizerMode) {
+    case "hf":
+      return ok({ kind: "template" })
     case "mistral":
       return openMistralFormat(tokenizer)
-    case "hf":
     case "deepseek_v32":
+      return ok({ kind: "deepseek", version: "v32" })
     case "deepseek_v4":
+      return ok({ kind: "deepseek", version: "v4" })
     case "deepseek_v41":
-      return ok({ kind: "template" })
+      return ok({ kind: "deepseek", version: "v41" })
   }
 }
 

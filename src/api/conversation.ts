@@ -50,6 +50,9 @@ export const chatMessage = Type.Object({
   reasoning_content: optional(Type.String()),
   thinking: optional(Type.String()),
   refusal: optional(Type.String()),
+  task: optional(Type.String(), "A quick instruction, for DeepSeek V4 and V4.1"),
+  tools: optional(Type.Array(jsonObject), "Functions that a developer's message brings, for DeepSeek's formats"),
+  response_format: optional(jsonObject, "A schema for replies that a system's message tells, for DeepSeek V4.1"),
 })
 
 /** Function tools in chat's nested shape. */
@@ -100,12 +103,23 @@ export function lowerMessages(
       toolCalls: isAssistant ? (message.tool_calls ?? []).map(lowerCall) : [],
       toolCallId: message.tool_call_id ?? null,
       name: message.name ?? null,
+      ...lowerExtras(message),
     })
   }
   const fault = mediaFault(media, "messages", context)
   if (fault !== null) return err(fault)
   const forwarded = forwardedMedia(media, "messages")
   return forwarded.ok ? ok({ messages: lowered, media: forwarded.value }) : forwarded
+}
+
+/** What only a few formats look at. */
+function lowerExtras(message: ChatMessage): Pick<Message, "task" | "tools" | "responseFormat"> {
+  const { task = null, tools = null, response_format: responseFormat = null } = message
+  return {
+    ...(task !== null && { task }),
+    ...(tools !== null && { tools }),
+    ...(responseFormat !== null && { responseFormat }),
+  }
 }
 
 /** The content of a message; media parts are noted in `media`. */

@@ -39,6 +39,12 @@ export interface Message {
   readonly toolCalls: readonly HistoryCall[]
   readonly toolCallId: string | null
   readonly name: string | null
+  /** What the turn asks of the model besides a reply, in formats that have such. */
+  readonly task?: string
+  /** Functions that the message itself tells, `{type, function}` each as the client wrote it, in formats that have such. */
+  readonly tools?: readonly Json[]
+  /** A schema for replies that the message itself tells, in formats that have such. */
+  readonly responseFormat?: Json
 }
 
 /** A function that the model may call. `parameters` is the JSON schema as the client sent it. */

@@ -20,13 +20,18 @@ export class TextGuard {
   private readonly spellings: readonly string[]
   private readonly numbers = new Map<string, number>()
   private readonly pattern: RegExp | null
+  /** What is not seen in foreign text: special tokens, or all added ones. */
+  private readonly hides: "text" | "plain"
 
-  /** Special tokens are those that `skip_special_tokens` drops. */
-  constructor(tokenizer: Tokenizer) {
+  /** Special tokens are those that `skip_special_tokens` drops; `isControl` tells what else steers the model. */
+  constructor(tokenizer: Tokenizer, isControl: ((spelling: string) => boolean) | null = null) {
+    this.hides = isControl === null ? "text" : "plain"
     const spellings: string[] = []
     for (let id = 0; id < tokenizer.vocabSize; id++) {
-      const spelling = tokenizer.isSpecial(id) ? tokenizer.idToToken(id) : null
-      if (spelling !== null && spelling !== "" && !spelling.includes(mark)) spellings.push(spelling)
+      const isSpecial = tokenizer.isSpecial(id)
+      const spelling = isSpecial || isControl !== null ? tokenizer.idToToken(id) : null
+      if (spelling === null || spelling === "" || spelling.includes(mark)) continue
+      if (isSpecial || isControl?.(spelling)) spellings.push(spelling)
     }
     // The longest first, as the tokenizer would find them.
     this.spellings = spellings.sort((a, b) => b.length - a.length).slice(0, numbersMax)
@@ -67,7 +72,7 @@ export class TextGuard {
       }
       const spelling = this.spellings[piece.charCodeAt(0) - numberBase]
       if (piece.length !== 1 || spelling === undefined) return null
-      segments.push({ text: spelling, special: "text" })
+      segments.push({ text: spelling, special: this.hides })
     }
     return segments
   }

@@ -1,4 +1,6 @@
 import type { Result } from "../result"
+import { openDeepseekRenderer } from "./deepseek/renderer"
+import type { DeepseekVersion } from "./deepseek/turn"
 import { openHarmonyRenderer } from "./harmony/renderer"
 import type { HarmonySetting } from "./harmony/setting"
 import { openMistralRenderer } from "./mistral/renderer"
@@ -13,6 +15,8 @@ export type PromptFormat =
   | { readonly kind: "template" }
   /** gpt-oss's own. */
   | { readonly kind: "harmony"; readonly harmony: HarmonySetting }
+  /** DeepSeek's own, from V3.2 on. */
+  | { readonly kind: "deepseek"; readonly version: DeepseekVersion }
   /** Mistral's own, for models with its vocabularies. */
   | { readonly kind: "mistral"; readonly mistral: MistralSetting }
 
@@ -31,5 +35,7 @@ export function openRenderer(setting: RendererSetting): Result<PromptRenderer, R
       return openHarmonyRenderer(setting.tokenizer, format.harmony)
     case "mistral":
       return openMistralRenderer(setting.tokenizer, format.mistral)
+    case "deepseek":
+      return openDeepseekRenderer(setting, format.version)
   }
 }

@@ -1,9 +1,8 @@
 import type { Conversation } from "../ir/conversation"
 import { err, ok, type Result } from "../result"
-import type { TextSegment, Tokenizer } from "../tokenizer/tokenizer"
 import { renderConversation, type TemplateSetting } from "./conversation-variables"
-import { encodeSegments, wholeText } from "./encode-segments"
-import { TextGuard } from "./guarded-text"
+import { encodeSegments } from "./encode-segments"
+import { GuardedWriter, type GuardSetting } from "./guarded-writer"
 import type { EncodeBounds, NoChatTemplate, PromptRenderer, RenderedPrompt, RenderFailure } from "./renderer"
 import {
   type ChatTemplate,
@@ -14,15 +13,8 @@ import {
 } from "./template"
 
 /** What stays the same for all prompts of a model with chat templates. */
-export interface TemplateRendererSetting extends TemplateSetting {
-  readonly tokenizer: Tokenizer
+export interface TemplateRendererSetting extends TemplateSetting, GuardSetting {
   readonly chatTemplates: { readonly [name: string]: string }
-  /**
-   * `guard`: special tokens that users and tools spell out are text. `parity`: they are tokens, as in the reference.
-   */
-  readonly promptSpecialTokens: "guard" | "parity"
-  /** Told when foreign text spells special tokens and could not be guarded. */
-  readonly onUnguarded: () => void
 }
 
 /** Templates that requests brought along, kept compiled. */
@@ -47,35 +39,18 @@ class TemplateRenderer implements PromptRenderer {
   /** The model's own templates by text, and those that requests brought. */
   private readonly own: ReadonlyMap<string, ChatTemplate>
   private readonly brought = new Map<string, ChatTemplate>()
-  private readonly guard: TextGuard | null
+  private readonly writer: GuardedWriter
 
   constructor(setting: TemplateRendererSetting, own: ReadonlyMap<string, ChatTemplate>) {
     this.setting = setting
     this.own = own
-    this.guard = setting.promptSpecialTokens === "guard" ? new TextGuard(setting.tokenizer) : null
+    this.writer = new GuardedWriter(setting)
   }
 
   render(conversation: Conversation, bounds: EncodeBounds): Result<RenderedPrompt, RenderFailure> {
-    const segments = this.segments(conversation)
+    const segments = this.writer.segments(conversation, (each) => this.text(each))
     if (!segments.ok) return segments
     return encodeSegments(this.setting.tokenizer, segments.value, conversation.addSpecialTokens, bounds)
-  }
-
-  /** The rendered conversation; in more than one segment when foreign text spells special tokens. */
-  private segments(conversation: Conversation): Result<readonly TextSegment[], TemplateRefused | NoChatTemplate> {
-    const marked = this.guard?.mark(conversation) ?? null
-    if (this.guard !== null && marked !== null && this.canGuard(this.guard, conversation)) {
-      const rendered = this.text(marked)
-      const segments = rendered.ok ? this.guard.segments(rendered.value) : null
-      if (segments !== null) return ok(segments)
-    }
-    if (marked !== null) this.setting.onUnguarded()
-    const rendered = this.text(conversation)
-    return rendered.ok ? ok(wholeText(rendered.value)) : rendered
-  }
-
-  private canGuard(guard: TextGuard, conversation: Conversation): boolean {
-    return this.setting.tokenizer.encodeSegments !== undefined && !guard.collides(conversation)
   }
 
   private text(conversation: Conversation): Result<string, TemplateRefused | NoChatTemplate> {

@@ -5,6 +5,8 @@ import type { Result } from "../../src/result"
 import { harmonyTokens } from "../../src/tokenizer/extra-tokens"
 import { openO200k } from "../../src/tokenizer/open"
 import { rendererContract } from "./contract"
+import { versions } from "./deepseek/bodies"
+import { openDeepseekVocabulary, openedRenderer } from "./deepseek/vocabulary"
 import { openTekken } from "./mistral/vocabularies"
 
 function opened<T>(result: Result<T, { readonly message: string }>): T {
@@ -47,3 +49,13 @@ rendererContract({
   // A reply follows a user's turn or a tool's.
   marksReply: false,
 })
+
+for (const version of versions) {
+  rendererContract({
+    name: `deepseek ${version}`,
+    open: async () => {
+      const tokenizer = await openDeepseekVocabulary()
+      return { renderer: openedRenderer(tokenizer, version), tokenizer, special: "<｜end▁of▁sentence｜>" }
+    },
+  })
+}

@@ -1,0 +1,38 @@
+/** Control tokens of DeepSeek's formats. Source: the encoders in vLLM 0.33.0, which are DeepSeek's own. */
+export const tokens = {
+  bos: "<｜begin▁of▁sentence｜>",
+  eos: "<｜end▁of▁sentence｜>",
+  user: "<｜User｜>",
+  assistant: "<｜Assistant｜>",
+  /** V4.1 only. */
+  system: "<｜System｜>",
+  /** V4 only. */
+  latestReminder: "<｜latest_reminder｜>",
+  thinkStart: "<think>",
+  thinkEnd: "</think>",
+  /** Begins every tag of a call. */
+  dsml: "｜DSML｜",
+  /** Stands for an image: V4 and V4.1. */
+  image: "<｜deepseek_image｜>",
+} as const
+
+/** Tokens without which a vocabulary cannot write any of the formats. */
+export const requiredTokens = [tokens.bos, tokens.eos, tokens.user, tokens.assistant] as const
+
+/** Quick instructions of V4 and V4.1: what a turn asks of the model besides a reply, and the token that asks it. */
+export const taskTokens: ReadonlyMap<string, string> = new Map([
+  ["action", "<｜action｜>"],
+  ["query", "<｜query｜>"],
+  ["authority", "<｜authority｜>"],
+  ["domain", "<｜domain｜>"],
+  ["title", "<｜title｜>"],
+  ["read_url", "<｜read_url｜>"],
+])
+
+/**
+ * Whether a token of the vocabulary steers the model: all that have DeepSeek's wide bars in their spelling, and the marks
+ * of reasoning. Most of them are no special tokens to the vocabulary.
+ */
+export function isControl(spelling: string): boolean {
+  return spelling.includes("｜") || spelling === tokens.thinkStart || spelling === tokens.thinkEnd
+}
