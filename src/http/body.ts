@@ -1,6 +1,7 @@
 import type { Json } from "../ir/conversation"
 import { err, ok, type Result } from "../result"
 import { type JsonFailure, parseJsonText } from "./json-text"
+import { TimeLimit } from "./time-limit"
 
 /** Why a body gave no value. `message` is for the client, except for `client_gone`, whom nobody hears. */
 export type BodyFailure =
@@ -53,28 +54,33 @@ function isJson(contentType: string | null): boolean {
   return (end === -1 ? contentType : contentType.slice(0, end)).trim().toLowerCase() === "application/json"
 }
 
+/** By their seconds: a process has one or two. */
+const timeLimits = new Map<number, TimeLimit>()
+
 /** A client that sends a byte now and then keeps its connection alive, but not for ever. */
 async function inTime(
   reading: Promise<Result<Uint8Array, BodyFailure>>,
   secondsMax: number,
 ): Promise<Result<Uint8Array, BodyFailure>> {
-  const { promise, resolve } = Promise.withResolvers<Result<Uint8Array, BodyFailure>>()
-  const late: BodyFailure = { kind: "body_too_slow", message: `the body did not come within ${secondsMax} seconds` }
-  const timer = setTimeout(() => resolve(err(late)), secondsMax * 1_000)
-  reading.then(resolve)
-  const read = await promise
-  clearTimeout(timer)
-  return read
+  let limit = timeLimits.get(secondsMax)
+  if (limit === undefined) {
+    limit = new TimeLimit(secondsMax * 1_000)
+    timeLimits.set(secondsMax, limit)
+  }
+  const read = await limit.within(reading)
+  if (read !== null) return read
+  return err({ kind: "body_too_slow", message: `the body did not come within ${secondsMax} seconds` })
 }
 
 async function readBytes(request: Request, bodyBytesMax: number): Promise<Result<Uint8Array, BodyFailure>> {
   const length = request.headers.get("content-length")
   if (length !== null && Number(length) > bodyBytesMax) return err(tooLarge(bodyBytesMax))
   try {
+    // The server holds a client to its content-length, so only bodies without one need counting. A look at `body` alone
+    // makes a stream of it, which most do not need.
+    if (length !== null && Number(length) < filledBytesMin) return ok(await request.bytes())
     if (request.body === null) return ok(await request.bytes())
     if (length === null) return await countBytes(request.body, bodyBytesMax)
-    // The server holds a client to its content-length, so only bodies without one need counting.
-    if (Number(length) < filledBytesMin) return ok(await request.bytes())
     return ok(await fillBytes(request.body, Number(length)))
   } catch (cause) {
     return err({ kind: "client_gone", message: `the body did not come in whole: ${String(cause)}` })
