@@ -68,6 +68,21 @@ describe.each<[Version, Files]>([
   ["v13", { "params.json": params, "chat_template.jinja": "{{ 'unused' }}" }],
   ["v15", { "config.json": config, "params.json": params }],
 ])("a folder with a tekken.json of %s", (version, files) => {
+  test("has the parsers of its version", async () => {
+    const model = await openServedModel(
+      defaultConfig,
+      await profileOf({ ...files, "tekken.json": tekkenFile(version) }),
+    )
+    if (!model.ok) throw new Error(model.error.message)
+    const { reasoning, tools, needsSpecialTokens } = model.value.chatParser
+    expect({ reasoning, tools, needsSpecialTokens }).toEqual({
+      // The files of v11 in these tests name the tokens of later ones, too.
+      reasoning: version === "v3" || version === "v7" ? "none" : "mistral",
+      tools: "mistral",
+      needsSpecialTokens: true,
+    })
+  })
+
   test("renders chats as the reference does", async () => {
     const profile = await profileOf({ ...files, "tekken.json": tekkenFile(version) })
     expect(profile).toMatchObject({ tokenizerMode: "mistral", contextTokensMax: 32_768, eosToken: "</s>" })

@@ -107,6 +107,11 @@ export class JsonCallMachine implements ContentMachine {
     return this.state !== State.text && this.state !== State.off
   }
 
+  /** Something was no call: all that follows is text. */
+  get isOff(): boolean {
+    return this.state === State.off
+  }
+
   /** Hot (bench/fold.ts). */
   token(id: number, text: string, start: number, end: number): void {
     if (this.matchesText || this.state === State.off || this.inString) this.read(text, start, end)

@@ -17,6 +17,8 @@ export interface ReasoningFraming {
   readonly afterEnd: string
   /** The reply is taken for reasoning when the prompt shows neither marker: the family may leave out the start. */
   readonly startsInside: boolean
+  /** A marker that ends reasoning as well, and begins what comes behind it. */
+  readonly endedBy?: string
 }
 
 /** A framing with its markers' ids in one vocabulary. */
@@ -24,6 +26,8 @@ export interface ResolvedFraming {
   readonly framing: ReasoningFraming
   readonly startId: number
   readonly endId: number
+  /** -1 = none. */
+  readonly endedById: number
 }
 
 /** Looks the markers up. Reasoning without marker tokens cannot be told from text, so that is refused at start-up. */
@@ -33,7 +37,8 @@ export function resolveFraming(
 ): Result<ResolvedFraming, ParserUnusable> {
   const startId = vocabulary.tokenToId(framing.start)
   const endId = vocabulary.tokenToId(framing.end)
-  if (startId >= 0 && endId >= 0) return ok({ framing, startId, endId })
+  const endedById = framing.endedBy === undefined ? -1 : vocabulary.tokenToId(framing.endedBy)
+  if (startId >= 0 && endId >= 0) return ok({ framing, startId, endId, endedById })
   const missing = startId < 0 ? framing.start : framing.end
   return err({ kind: "parser_unusable", message: `the vocabulary has no token ${missing}, which the parser needs` })
 }
@@ -57,6 +62,7 @@ export class ReasoningMachine {
   private readonly framing: ReasoningFraming
   private readonly startId: number
   private readonly endId: number
+  private readonly endedById: number
   private readonly opening: PartialText
   private readonly closing: PartialText
   private readonly trailing: PartialText
@@ -75,6 +81,7 @@ export class ReasoningMachine {
     this.framing = resolved.framing
     this.startId = resolved.startId
     this.endId = resolved.endId
+    this.endedById = resolved.endedById
     this.opening = new PartialText(resolved.framing.afterStart)
     this.closing = new PartialText(resolved.framing.beforeEnd)
     this.trailing = new PartialText(resolved.framing.afterEnd)
@@ -88,6 +95,14 @@ export class ReasoningMachine {
     if (id === this.endId && this.inside) {
       this.body(text, start, markerStart(text, start, end, this.framing.end))
       this.close()
+      return
+    }
+    if (id === this.endedById && this.inside) {
+      const at = markerStart(text, start, end, this.framing.endedBy ?? "")
+      this.body(text, start, at)
+      this.close()
+      this.state = State.content
+      this.content.token(id, text, at, end)
       return
     }
     if (id === this.startId && this.opens(text, start, end)) return

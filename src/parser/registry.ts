@@ -3,9 +3,11 @@ import { callTag } from "./call-tag"
 import { CombinedParser, type MakeContent } from "./combined"
 import { harmonyFactory, harmonyReasoningName, harmonyToolName } from "./families/harmony"
 import { hermesCalls } from "./families/hermes"
+import { mistralCalls, mistralReasoning } from "./families/mistral"
 import { plainFactory } from "./families/plain"
 import { deepseekR1Reasoning, qwen3Reasoning } from "./families/qwen3"
 import { type JsonCallGrammar, JsonCallMachine, resolveCallGrammar } from "./json-tools"
+import { mistralCallMarkers } from "./mistral-calls"
 import type { ParserFactory, ParserUnusable, Vocabulary } from "./parser"
 import { type ReasoningFraming, type ResolvedFraming, reasoningTag, resolveFraming } from "./reasoning"
 
@@ -15,6 +17,8 @@ export interface ParserProfile {
   readonly modelType: string
   readonly architectures: readonly string[]
   readonly chatTemplates: { readonly [name: string]: string }
+  /** What prompts are written in, where it is known and no template tells it. */
+  readonly tokenizerMode?: string
 }
 
 /** A way to write reasoning, under its name. */
@@ -26,17 +30,46 @@ interface ReasoningFamily {
 /** A way to write calls, under its name. */
 interface ToolFamily {
   readonly name: string
-  readonly calls: JsonCallGrammar
+  /** Looks the markers up; null where the family cannot do without one that is missing. */
+  readonly resolve: (vocabulary: Vocabulary) => ResolvedCalls | null
+}
+
+/** A way to write calls in one vocabulary. */
+interface ResolvedCalls {
+  readonly makeContent: MakeContent
+  readonly isSpecial: boolean
+  readonly callTag: ParserFactory["callTag"]
+}
+
+function jsonCalls(grammar: JsonCallGrammar): ToolFamily["resolve"] {
+  return (vocabulary) => {
+    const resolved = resolveCallGrammar(grammar, vocabulary)
+    return {
+      makeContent: (emission) => new JsonCallMachine(resolved, emission),
+      isSpecial: isSpecialPair(resolved, vocabulary),
+      callTag: (constraint) => callTag(grammar.start, grammar.forms, constraint),
+    }
+  }
+}
+
+/** As in the reference, which calls must be made is not enforced: the model is asked for them, and no more. */
+function markedCalls(vocabulary: Vocabulary): ResolvedCalls | null {
+  const makeContent = mistralCalls(vocabulary)
+  if (makeContent === null) return null
+  const isSpecial = vocabulary.isSpecial(vocabulary.tokenToId(mistralCallMarkers.calls))
+  return { makeContent, isSpecial, callTag: null }
 }
 
 const reasoningFamilies: readonly ReasoningFamily[] = [
   { name: "deepseek_r1", framing: deepseekR1Reasoning },
   { name: "qwen3", framing: qwen3Reasoning },
+  { name: "mistral", framing: mistralReasoning },
 ]
 
 const toolFamilies: readonly ToolFamily[] = [
-  { name: "hermes", calls: hermesCalls },
-  { name: "qwen3_json", calls: hermesCalls },
+  { name: "hermes", resolve: jsonCalls(hermesCalls) },
+  { name: "qwen3_json", resolve: jsonCalls(hermesCalls) },
+  { name: "mistral", resolve: markedCalls },
 ]
 
 /**
@@ -93,25 +126,19 @@ export function chooseParser(
   }
   const toolName = tools === "auto" ? autoTools(profile) : tools
   const toolFamily = toolFamilies.find((each) => each.name === toolName)
-  if (framing === null && toolFamily === undefined) return ok(plainFactory(vocabulary))
-
-  let makeContent: MakeContent | null = null
-  let special = framing !== null && isSpecialPair(framing, vocabulary)
-  if (toolFamily !== undefined) {
-    const resolved = resolveCallGrammar(toolFamily.calls, vocabulary)
-    makeContent = (emission) => new JsonCallMachine(resolved, emission)
-    special ||= isSpecialPair(resolved, vocabulary)
+  const calls = toolFamily?.resolve(vocabulary) ?? null
+  if (toolFamily !== undefined && calls === null && tools !== "auto") {
+    const message = `the vocabulary has not the markers that the ${tools} tool call parser needs`
+    return err({ kind: "parser_unusable", message })
   }
+  if (framing === null && calls === null) return ok(plainFactory(vocabulary))
   return ok({
     reasoning: framing === null ? "none" : (reasoningFamily?.name ?? "none"),
-    tools: toolFamily?.name ?? "none",
-    needsSpecialTokens: special,
-    callTag:
-      toolFamily === undefined
-        ? null
-        : (constraint) => callTag(toolFamily.calls.start, toolFamily.calls.forms, constraint),
+    tools: calls === null ? "none" : (toolFamily?.name ?? "none"),
+    needsSpecialTokens: calls?.isSpecial === true || (framing !== null && isSpecialPair(framing, vocabulary)),
+    callTag: calls?.callTag ?? null,
     reasoningTag: framing === null ? null : (promptTokenIds) => reasoningTag(framing, vocabulary, promptTokenIds),
-    create: (start) => new CombinedParser(framing, makeContent, vocabulary, start),
+    create: (start) => new CombinedParser(framing, calls?.makeContent ?? null, vocabulary, start),
   })
 }
 
@@ -148,6 +175,10 @@ function unknownName(kind: string, name: string, names: readonly string[]): Pars
   return { kind: "parser_unknown", message: `unknown ${kind} parser ${name}: choose one of ${names.join(", ")}` }
 }
 
+function writesMistral({ tokenizerMode }: ParserProfile): boolean {
+  return tokenizerMode === "mistral"
+}
+
 function templateText(profile: ParserProfile): string {
   return Object.values(profile.chatTemplates).join("\n")
 }
@@ -157,12 +188,15 @@ function autoReasoning(profile: ParserProfile): string {
   const words = [profile.name, profile.modelType, ...profile.architectures].join("\n").toLowerCase()
   const known = modelPatterns.find((each) => words.includes(each.pattern))
   if (known !== undefined) return known.reasoning
-  return templateText(profile).includes("<think>") ? "qwen3" : "none"
+  const text = templateText(profile)
+  if (writesMistral(profile) || text.includes("[THINK]")) return "mistral"
+  return text.includes("<think>") ? "qwen3" : "none"
 }
 
 /** `<tool_call>` alone is not enough: other families put tagged parameters between the same markers. */
 function autoTools(profile: ParserProfile): string {
   const text = templateText(profile)
+  if (writesMistral(profile) || text.includes("[TOOL_CALLS]")) return "mistral"
   // Templates write the key in quotes, plain or escaped.
   const isJson = text.includes("<tool_call>") && text.includes('"arguments')
   return isJson && !text.includes("<function=") && !text.includes("<arg_key>") ? "hermes" : "none"

@@ -94,11 +94,11 @@ describe("names", () => {
   test("that are unknown are refused with the choices", () => {
     expect(namesFor({}, "qwen4")).toEqual({
       kind: "parser_unknown",
-      message: "unknown reasoning parser qwen4: choose one of auto, none, deepseek_r1, qwen3, openai_gptoss",
+      message: "unknown reasoning parser qwen4: choose one of auto, none, deepseek_r1, qwen3, mistral, openai_gptoss",
     })
     expect(namesFor({}, "none", "xml")).toEqual({
       kind: "parser_unknown",
-      message: "unknown tool call parser xml: choose one of auto, none, hermes, qwen3_json, openai",
+      message: "unknown tool call parser xml: choose one of auto, none, hermes, qwen3_json, mistral, openai",
     })
   })
 })

@@ -9,7 +9,10 @@ export interface SpelledToken {
 }
 
 /** Markers with ids of their own from 1 on; `<|im_end|>` and `<|im_start|>` are special. */
-export const markers = ["<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_call>", "</tool_call>"]
+export const markers = [
+  ...["<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_call>", "</tool_call>"],
+  ...["[TOOL_CALLS]", "[CALL_ID]", "[ARGS]", "[THINK]", "[/THINK]"],
+]
 
 const specials = 2
 /** Ordinary tokens have ids from here on. */
