@@ -186,7 +186,13 @@ export const flagTable: readonly Flag[] = [
     "trustRequestChatTemplate",
     "Requests may bring their own template.",
   ),
-  one("prompts", "trust-request-mm-kwargs", booleanValue, "trustRequestMmKwargs", "Requests may set media options."),
+  one(
+    "prompts",
+    "trust-request-mm-kwargs",
+    booleanValue,
+    "trustRequestMmKwargs",
+    "Requests may set media options, and bring features.",
+  ),
   one(
     "prompts",
     "default-chat-template-kwargs",

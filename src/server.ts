@@ -28,6 +28,7 @@ export async function startServer(
     vocabSize: tokenizer.vocabSize,
     contextTokensMax: facts.contextTokensMax,
     isMixtureOfExperts: profile.isMixtureOfExperts,
+    featureModalities: config.trustRequestMmKwargs ? facts.mediaKinds : [],
     log: (line) => log(printable(line)),
   })
   if (!opened.ok) return opened

@@ -17,6 +17,8 @@ export interface EnginePorts {
   /** Window of the served model, in tokens. */
   readonly contextTokensMax: number
   readonly isMixtureOfExperts: boolean
+  /** Modalities of which requests may bring what processors made of them; absent = none. */
+  readonly featureModalities?: readonly string[]
   log(line: string): void
   readonly clock?: Clock
 }
@@ -53,6 +55,7 @@ export function openEngine(config: Config, ports: EnginePorts): Result<OpenEngin
         vocabSize,
         isMixtureOfExperts: ports.isMixtureOfExperts,
         queuedRequestsMax,
+        featureModalities: ports.featureModalities ?? [],
         encode,
         log: ports.log,
         now: () => performance.now(),

@@ -40,13 +40,14 @@ export function samplingParams(change: Partial<SamplingParams> = {}): SamplingPa
 export function addRequest(
   change: Partial<AddRequest> & Partial<GenerateRequest> & { readonly sampling?: SamplingParams } = {},
 ): AddRequest {
-  const { engineRequestId, arrivalTime, clientIndex, currentWave, badWordTokenIds, ...request } = change
+  const { engineRequestId, arrivalTime, clientIndex, currentWave, badWordTokenIds, mediaFeatures, ...request } = change
   return {
     engineRequestId: engineRequestId ?? "req-1-00000000-000000000000",
     arrivalTime: arrivalTime ?? 1_795_954_105.5,
     clientIndex: clientIndex ?? 0,
     currentWave: currentWave ?? 0,
     badWordTokenIds: badWordTokenIds ?? [],
+    mediaFeatures: mediaFeatures ?? [],
     request: {
       requestId: "req-1",
       promptTokenIds: Uint32Array.of(1, 2, 3),

@@ -1,5 +1,6 @@
 import type { LoraAdapter } from "../../ir/generate-request"
 import type { AddRequest, EngineLimits } from "./add-request"
+import { writeFeatures } from "./media-features"
 import { MessagePackWriter } from "./message-pack-writer"
 import { writeSampling } from "./sampling-map"
 
@@ -24,7 +25,9 @@ export class AddEncoder {
     writer.array(fieldCount)
     writer.string(add.engineRequestId)
     writer.ids(request.promptTokenIds)
-    writer.nil() // media
+    const media = add.mediaFeatures ?? []
+    if (media.length === 0) writer.nil()
+    else writeFeatures(writer, media)
     writeSampling(writer, add, this.limits)
     writer.nil() // pooling
     writer.float(add.arrivalTime)

@@ -1,4 +1,5 @@
 import type { GenerateRequest } from "../../ir/generate-request"
+import type { MediaFeature } from "./media-features"
 
 /** What the engine's configuration bounds a request by. */
 export interface EngineLimits {
@@ -25,4 +26,6 @@ export interface AddRequest {
   readonly currentWave: number
   /** `badWordTokenIds` of the request's words. */
   readonly badWordTokenIds: readonly (readonly number[])[]
+  /** The request's media, read and checked by `readFeatures`; absent or empty = none. */
+  readonly mediaFeatures?: readonly MediaFeature[]
 }

@@ -22,6 +22,7 @@ import { EngineChoice } from "./engine-choice"
 import { clientIndex, type EngineLink } from "./engine-link"
 import { EnginePool, type EnginePoolFailure } from "./engine-pool"
 import { HangWatch } from "./hang-watch"
+import { type MediaFeature, readFeatures } from "./media-features"
 import { OutputDelivery } from "./output-delivery"
 import { isEngineDead } from "./outputs-decoder"
 import { RequestIds } from "./request-id"
@@ -36,6 +37,8 @@ export interface VllmPorts {
   readonly isMixtureOfExperts: boolean
   /** Requests that may wait in the engines; null = no limit. */
   readonly queuedRequestsMax: number | null
+  /** Modalities whose processed features requests are trusted to bring; absent or empty = none. */
+  readonly featureModalities?: readonly string[]
   /** Token ids without special tokens around them: words that must not be generated. */
   encode(text: string): Uint32Array
   log(line: string): void
@@ -107,6 +110,8 @@ export class VllmEngine implements Engine {
     const chosen = this.choose(request)
     if (!chosen.ok) return chosen
     const link = chosen.value
+    const media = this.media(request)
+    if (!media.ok) return media
     const badWords = badWordTokenIds(request.sampling.badWords, (text) => this.ports.encode(text))
     if (!badWords.ok) return badWords
     const sequence = this.sequences.add(request.requestId, link, receiver)
@@ -119,6 +124,7 @@ export class VllmEngine implements Engine {
       clientIndex,
       currentWave: this.pool.coordinator?.wave ?? 0,
       badWordTokenIds: badWords.value,
+      mediaFeatures: media.value,
     })
     if (sent.ok) return ok(sequence)
     this.sequences.remove(sequence)
@@ -184,6 +190,22 @@ export class VllmEngine implements Engine {
       return err({ kind: "engine_retryable", message: `${queuedRequestsMax} requests wait already` })
     }
     return ok(link)
+  }
+
+  /** The items of a request that brings what processors made of its media, or why they cannot be taken. */
+  private media({ media, promptTokenIds, held }: GenerateRequest): Result<readonly MediaFeature[], EngineError> {
+    if (media == null) return ok([])
+    const refuse = (param: string, message: string) => err({ kind: "engine_validation" as const, message, param })
+    const { features } = media
+    if (features === null) return refuse("content_parts", "content_parts need processors that this server has not.")
+    const modalities = this.ports.featureModalities ?? []
+    if (modalities.length === 0) {
+      const why = "features go into the model as they come, and wrong ones end the engine"
+      return refuse("features", `${why}: they need --trust-request-mm-kwargs, and a model that is known to take media.`)
+    }
+    const rules = { promptTokens: promptTokenIds.length, modalities, held: held ?? null }
+    const items = readFeatures(features, rules)
+    return items.ok ? items : refuse("features", `features: ${items.error}.`)
   }
 
   private send(link: EngineLink, add: AddRequest): Result<null, EngineError> {

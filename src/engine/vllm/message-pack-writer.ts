@@ -104,6 +104,13 @@ export class MessagePackWriter {
     this.at += needed + written
   }
 
+  /** A whole value, packed elsewhere. */
+  raw(bytes: Uint8Array): void {
+    this.reserve(bytes.length)
+    this.bytes.set(bytes, this.at)
+    this.at += bytes.length
+  }
+
   /** The header of an array; its elements follow. */
   array(size: number): void {
     this.container(size, 0x90, 0xdc)

@@ -1,9 +1,11 @@
 /** Images, audio and video on the roads that carry them, and what the others say. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import type { Config } from "../../../src/config"
+import { inlineArray, pack } from "../../support/message-pack"
 import { startTestRenderer } from "../../support/test-renderer"
 import { startTestServer, type TestServer } from "../../support/test-server"
 import { imagePad, videoPad, visionProfile } from "../../support/vision-model"
+import { startVllmServer, type VllmTestServer } from "../../support/vllm-server"
 
 const png = "data:image/png;base64,iVBORw0KGgo="
 const far = "https://example.test/cat.jpg"
@@ -169,6 +171,65 @@ describe("a rendered request with media", () => {
     expect([whole.status, whole.json.usage?.prompt_tokens]).toEqual([200, 6])
     const without = await parts.post("/v1/chat/completions/derender", { chat_request, generate_response })
     expect([without.status, without.json.error.param]).toEqual([400, "prompt_token_ids"])
+  })
+})
+
+describe("served by vLLM's engines", () => {
+  const batched = ["batched", { keep_on_cpu: true }]
+  const grid = { data: inlineArray("int64", [3], new BigInt64Array([1n, 2n, 2n])), field: batched }
+  const item = Buffer.from(pack({ image_grid_thw: grid })).toString("base64")
+  const features = {
+    mm_hashes: { image: ["h"] },
+    mm_placeholders: { image: [{ offset: 1, length: 2 }] },
+    kwargs_data: { image: [item] },
+    mm_metadata: null,
+  }
+  const generate = {
+    token_ids: [5, imagePad, imagePad, 6],
+    features,
+    sampling_params: { max_tokens: 4, extra_args: { mock_tokens: [40] } },
+  }
+  const start = async (config: Partial<Config>): Promise<VllmTestServer> => {
+    const { modelType, tokenizer, chatTemplates } = await visionProfile()
+    return await startVllmServer({}, { modelType, tokenizer, chatTemplates }, { enableScaleOut: true, ...config })
+  }
+
+  test("media need processors, and features a server that trusts requests with them", async () => {
+    const server = await start({})
+    const engine = await server.attach({ stepMs: 0 })
+    const chat = await server.post("/v1/chat/completions", { messages: [user(image(png))] })
+    expect([chat.status, chat.json.error.type, chat.json.error.param]).toEqual([400, "BadRequestError", "messages"])
+    expect(chat.json.error.message).toMatch(/processors.*--engine http/)
+    const content_parts = [{ type: "image_url", url: png }]
+    const raw = await server.post("/inference/v1/generate", { ...generate, features: null, content_parts })
+    expect([raw.status, raw.json.error.param]).toEqual([400, "content_parts"])
+    const refused = await server.post("/inference/v1/generate", generate)
+    expect([refused.status, refused.json.error.param]).toEqual([400, "features"])
+    expect(refused.json.error.message).toContain("--trust-request-mm-kwargs")
+    expect(engine.adds).toEqual([])
+    await server.stop()
+  })
+
+  test("features become the engine's own, and faulty ones do not reach it", async () => {
+    const server = await start({ trustRequestMmKwargs: true })
+    const engine = await server.attach({ stepMs: 0 })
+    const { status, text } = await server.post("/inference/v1/generate", generate)
+    expect([status, text]).toEqual([200, expect.stringContaining("token_ids")])
+    expect(engine.adds[0]!.prompt_token_ids).toEqual(generate.token_ids)
+    expect(engine.adds[0]!.mm_features).toMatchObject([
+      {
+        data: { image_grid_thw: { data: ["int64", [3], expect.anything()], field: batched } },
+        modality: "image",
+        identifier: "h",
+        mm_position: { offset: 1, length: 2, is_embed: null },
+        mm_hash: "h",
+      },
+    ])
+    const broken = { ...features, kwargs_data: { image: ["AAEC"] } }
+    const refused = await server.post("/inference/v1/generate", { ...generate, features: broken })
+    expect([refused.status, refused.json.error.param]).toEqual([400, "features"])
+    expect([engine.adds.length, engine.deaths]).toEqual([1, []])
+    await server.stop()
   })
 })
 
