@@ -2,6 +2,7 @@ import type { ContentPart, Conversation, FunctionTool, Json, Message } from "../
 import { copyFloats } from "../ir/json-spelling"
 import type { MediaPlaceholders } from "../model/media-placeholders"
 import { err, type Result } from "../result"
+import { functionJson } from "./function-json"
 import type { ChatTemplate, ContentFormat, TemplateRefused, TemplateVariables } from "./template"
 
 /** What a model and the server's flags add to a conversation. */
@@ -175,11 +176,8 @@ class MediaTexts {
   }
 }
 
-/** A tool as the reference's models dump it: description and parameters always, strict only when it was given. */
-function toolVariable({ name, description, parameters, strict }: FunctionTool): Json {
-  const described: { [key: string]: Json } = { name, description, parameters }
-  if (strict !== null) described.strict = strict
-  return { type: "function", function: described }
+function toolVariable(tool: FunctionTool): Json {
+  return { type: "function", function: functionJson(tool) }
 }
 
 /** The messages with the mark behind the last one's text; null when it has none. */

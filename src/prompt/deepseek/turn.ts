@@ -90,14 +90,6 @@ function readTools(
   return ok(functions)
 }
 
-/** A request's tools as the reference's models dump them: description and parameters always, strict only when given. */
-export function requestTools({ tools }: Conversation): readonly Json[] {
-  return tools.map(({ name, description, parameters, strict }) => {
-    const described: { [key: string]: Json } = { name, description, parameters }
-    return strict === null ? described : { ...described, strict }
-  })
-}
-
 /**
  * Whether the model goes on with the last turn, which must be the assistant's and hold text: a call is whole, and the
  * formats have no beginning of one.

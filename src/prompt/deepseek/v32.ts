@@ -1,11 +1,12 @@
 import type { Conversation } from "../../ir/conversation"
 import { ok, type Result } from "../../result"
+import { functionJson } from "../function-json"
 import type { ConversationRefused } from "../renderer"
 import { callsText, v32Tags } from "./dsml"
 import { readV32Thinking } from "./setting"
 import { tokens } from "./tokens"
 import { v32ToolsText } from "./tool-text"
-import { emptyTurn, readOpenEnd, readTurns, refused, requestTools, type Turn } from "./turn"
+import { emptyTurn, readOpenEnd, readTurns, refused, type Turn } from "./turn"
 
 /**
  * A conversation as DeepSeek V3.2 reads it:
@@ -18,7 +19,7 @@ export function v32Text(conversation: Conversation): Result<string, Conversation
   if (!given.ok) return given
   const isOpen = readOpenEnd(conversation)
   if (!isOpen.ok) return isOpen
-  const tools = requestTools(conversation)
+  const tools = conversation.tools.map(functionJson)
   const turns = tools.length === 0 ? given.value : [{ ...emptyTurn("system"), tools }, ...given.value]
   const isThinking = readV32Thinking(conversation.templateKwargs)
   const asksAgain = given.value.at(-1)?.role === "user"

@@ -1,12 +1,13 @@
 import type { Conversation, Json } from "../../ir/conversation"
 import { ok, type Result } from "../../result"
+import { functionJson } from "../function-json"
 import type { ConversationRefused } from "../renderer"
 import { callsText, v4Tags, v41Tags } from "./dsml"
 import { effortText } from "./effort-text"
 import { readsAsTrue, readV4Setting, readV41Setting, type V4Setting } from "./setting"
 import { taskTokens, tokens } from "./tokens"
 import { responseFormatText, v4ToolsText } from "./tool-text"
-import { emptyTurn, readOpenEnd, readTurns, refused, requestTools, type Turn } from "./turn"
+import { emptyTurn, readOpenEnd, readTurns, refused, type Turn } from "./turn"
 import { lastQuestion, mergeTurns, sortResults, type V4Turn, withoutOldTurns } from "./v4-turns"
 
 /** The two formats that this file writes. */
@@ -32,7 +33,7 @@ export function v4Text(conversation: Conversation, version: Version): Result<str
   if (!isOpen.ok) return isOpen
   const stranger = version === "v4" ? undefined : given.value.find(({ role }) => !v41Roles.has(role))
   if (stranger !== undefined) return refusedRole(stranger.role)
-  const turns = sortResults(mergeTurns(withTools(given.value, requestTools(conversation))))
+  const turns = sortResults(mergeTurns(withTools(given.value, conversation.tools.map(functionJson))))
   const dropsReasoning = setting.value.dropsReasoning && turns.every(({ tools }) => tools.length === 0)
   const isShortened = setting.value.isThinking && dropsReasoning
   const shown = isShortened ? withoutOldTurns(turns, version) : turns
