@@ -22,6 +22,9 @@ export interface Pending {
   handler: string
 }
 
+/** Answers a request whose path is `path` without the proxy's prefix, by whatever route that is. */
+export type Dispatch = (request: Request, path: string, pending: Pending) => Response | Promise<Response>
+
 /** What happens before and after every route. */
 export class Gate {
   private readonly room: GateRoom
@@ -40,12 +43,7 @@ export class Gate {
     }))
   }
 
-  async pass(
-    request: Request,
-    waiting: WeakMap<Request, Pending>,
-    fetch: (request: Request) => Response | Promise<Response>,
-    silence: SetSilence,
-  ): Promise<Response> {
+  async pass(request: Request, dispatch: Dispatch, silence: SetSilence): Promise<Response> {
     const { room } = this
     const { now } = room
     const startedAt = now()
@@ -61,7 +59,7 @@ export class Gate {
       handler: "none",
     }
 
-    const response = await this.respond(request, path, pending, waiting, fetch)
+    const response = await this.respond(request, path, pending, dispatch)
     if (!uncounted.has(pending.handler)) {
       room.observeHttp(request.method, pending.handler, response.status, now() - startedAt)
     }
@@ -69,13 +67,7 @@ export class Gate {
     return response
   }
 
-  private async respond(
-    request: Request,
-    path: string,
-    pending: Pending,
-    waiting: WeakMap<Request, Pending>,
-    fetch: (request: Request) => Response | Promise<Response>,
-  ): Promise<Response> {
+  private async respond(request: Request, path: string, pending: Pending, dispatch: Dispatch): Promise<Response> {
     const { room } = this
     if (room.isDraining() && path !== "/health" && path !== "/metrics") {
       const message = "The server is shutting down."
@@ -93,8 +85,7 @@ export class Gate {
       const location = `${room.config.rootPath}/docs`
       return new Response(null, { status: 308, headers: { ...pending.headers, location } })
     }
-    waiting.set(request, pending)
-    const response = await fetch(this.routed(request, path, waiting, pending))
+    const response = await dispatch(request, path, pending)
     if (pending.handler !== "none") return response
     if (response.status === 404) return this.unrouted(request, path, pending.headers)
     // Routes of the docs plugin know nothing of our headers.
@@ -111,16 +102,6 @@ export class Gate {
     return rest === "" ? "/" : rest.startsWith("/") ? rest : path
   }
 
-  /** The request as the router shall see it: with a whole URL, and without the prefix. */
-  private routed(request: Request, path: string, waiting: WeakMap<Request, Pending>, pending: Pending): Request {
-    if (isWholeUrl(request.url) && rawPath(request.url) === path) return request
-    const query = request.url.indexOf("?")
-    const url = `http://localhost${path}${query === -1 ? "" : request.url.slice(query)}`
-    const routed = new Request(url, request)
-    waiting.set(routed, pending)
-    return routed
-  }
-
   private bareHeaders(request: Request): ReplyHeaders {
     const { room } = this
     if (!room.config.enableRequestIdHeaders) return { "x-sluice-engine": room.engineName }
@@ -133,6 +114,13 @@ export class Gate {
     if (known === undefined) return errorResponse({ kind: "route_not_found", path: path.slice(0, 256) }, headers)
     return errorResponse({ kind: "method_not_allowed", method: request.method, allowed: known.methods }, headers)
   }
+}
+
+/** The request as a router shall see it: with a whole URL, and that path. */
+export function routed(request: Request, path: string): Request {
+  if (isWholeUrl(request.url) && rawPath(request.url) === path) return request
+  const query = request.url.indexOf("?")
+  return new Request(`http://localhost${path}${query === -1 ? "" : request.url.slice(query)}`, request)
 }
 
 /** Requests without a usable Host header have nothing but a path for a URL. */
