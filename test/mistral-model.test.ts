@@ -101,6 +101,24 @@ describe.each<[Version, Files]>([
   })
 })
 
+test("a model that sees gets a place for each image, and whoever generates the images", async () => {
+  const files = { "config.json": { ...config, model_type: "pixtral" }, "params.json": params }
+  const profile = await profileOf({ ...files, "tekken.json": tekkenFile("v3") })
+  const server = await startTestRenderer({ profile })
+  try {
+    for (const [name, count] of [
+      ["an image behind a text", 1],
+      ["images between texts", 3],
+    ] as const) {
+      const body = namedRequests.find((each) => each.name === name)!.body
+      const { json } = await server.post("/v1/chat/completions/render", `{"model":"m",${body.slice(1)}`)
+      expect([json.token_ids?.join(" "), json.content_parts?.length]).toEqual([golden.named.v3[name], count])
+    }
+  } finally {
+    await server.stop()
+  }
+})
+
 describe("a model that cannot have Mistral's prompts", () => {
   const opened = async (files: Files, mode: "auto" | "mistral" = "auto") => {
     const model = await openServedModel(defaultConfig, await profileOf(files, mode))

@@ -315,6 +315,15 @@ describe("the hub's refusals", () => {
   })
 })
 
+test("a model in Mistral's layout is fetched, and found again in the cache, by its params.json", async () => {
+  const params = { text: '{"dim":1}' }
+  using hub = startFakeHub({ "params.json": params, "tekken.json": tokenizer, "tokenizer.model.v3": config })
+  const fetched = await resolveModel(fakeModel, options(hub.endpoint))
+  if (!fetched.ok) throw new Error(fetched.error.message)
+  expect(readdirSync(fetched.value).sort()).toEqual(["params.json", "tekken.json", "tokenizer.model.v3"])
+  expect(await resolveModel(fakeModel, options(hub.endpoint, { offline: true }))).toEqual(fetched)
+})
+
 describe("a name", () => {
   test("that is a folder wins over the hub; a file is no model", async () => {
     expect(await resolveModel(root, options("http://127.0.0.1:9"))).toEqual({ ok: true, value: root })

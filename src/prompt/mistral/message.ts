@@ -7,6 +7,8 @@ export type MistralChunk =
   | { readonly type: "text"; readonly text: string }
   /** `isClosed`: the thinking is over. */
   | { readonly type: "thinking"; readonly thinking: string; readonly isClosed: boolean }
+  /** Its place: whoever generates brings it there. */
+  | { readonly type: "image" }
 
 /** Content as the client sent it: a text and a list of one text are not always the same. */
 export type MistralContent = string | readonly MistralChunk[]
@@ -85,12 +87,13 @@ export function hasThinking(content: MistralContent | null): boolean {
   return content !== null && typeof content !== "string" && content.some(({ type }) => type === "thinking")
 }
 
-function contentOf({ content }: Message): Result<MistralContent | null, ConversationRefused> {
+function contentOf({ role, content }: Message): Result<MistralContent | null, ConversationRefused> {
   if (content === null || typeof content === "string") return ok(content)
   const chunks: MistralChunk[] = []
   for (const part of content) {
-    if (part.type !== "text") return refused(`${part.type} parts cannot be put into prompts in Mistral's format here`)
-    chunks.push(chunkOf(part))
+    if (part.type === "text") chunks.push(chunkOf(part))
+    else if (part.type === "image" && role === "user") chunks.push({ type: "image" })
+    else return refused(`${part.type} parts of a ${role} message have no place in Mistral's format here`)
   }
   return ok(chunks)
 }

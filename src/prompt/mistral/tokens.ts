@@ -6,7 +6,7 @@ import { Dictionary, type Value } from "../jinja/value"
 import { PromptWriter } from "../prompt-writer"
 import { type PythonJsonFailure, pythonJsonText, readPythonJson } from "../python-json"
 import type { ConversationRefused, EncodeBounds, RenderedPrompt, TextTooLong } from "../renderer"
-import { type MistralCall, type MistralContent, type MistralMessage, refused } from "./message"
+import { type MistralCall, type MistralChunk, type MistralContent, type MistralMessage, refused } from "./message"
 import type { NormalConversation } from "./normal-form"
 import type { MistralVersion } from "./setting"
 import { isFilled } from "./validity"
@@ -75,7 +75,8 @@ export class MistralWriter {
     this.control("[INST]")
     // Where the system has no messages of its own, it speaks at the beginning of the last turn.
     const before = systemPrompt === null || systemPrompt === "" ? "" : `${systemPrompt}\n\n`
-    const fault = this.content(typeof content === "string" ? before + content : content)
+    if (typeof content !== "string") this.writer.plain(before)
+    const fault = this.content(typeof content === "string" ? before + content : imageFirst(content))
     this.control("[/INST]")
     return fault
   }
@@ -173,6 +174,11 @@ export class MistralWriter {
         this.writer.plain(chunk.text)
         continue
       }
+      if (chunk.type === "image") {
+        if (!this.vocabulary.sees) return refused("the model's vocabulary has no [IMG] for an image's place")
+        this.control("[IMG]")
+        continue
+      }
       if (!this.vocabulary.thinks) return refused("the model's vocabulary has no [THINK] and [/THINK] for its thinking")
       this.control("[THINK]")
       this.writer.plain(chunk.thinking)
@@ -193,6 +199,13 @@ export class MistralWriter {
     if (id === undefined) throw new Error(`version v${this.version} writes no ${spelling}`)
     this.writer.special(id, spelling)
   }
+}
+
+/** One image behind text comes before it. Source: `_maybe_put_image_first`. */
+function imageFirst(content: readonly MistralChunk[]): readonly MistralChunk[] {
+  const last = content.at(-1)
+  const isBehind = last?.type === "image" && content.slice(0, -1).every(({ type }) => type === "text")
+  return isBehind ? [last, ...content.slice(0, -1)] : content
 }
 
 /** A tool as the model knows it: `strict` is not shown. */

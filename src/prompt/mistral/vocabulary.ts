@@ -33,6 +33,7 @@ export type Control =
   | "[/THINK]"
   | "[MODEL_SETTINGS]"
   | "[/MODEL_SETTINGS]"
+  | "[IMG]"
 
 /** Ids of the control tokens in one vocabulary, which also keeps them out of texts. */
 export interface MistralVocabulary {
@@ -40,6 +41,8 @@ export interface MistralVocabulary {
   readonly ids: ReadonlyMap<Control, number>
   /** Models of v13 and later may think, and do so where the vocabulary has the tokens for it. */
   readonly thinks: boolean
+  /** The vocabulary has a token for an image's place. */
+  readonly sees: boolean
 }
 
 /** Looks the control tokens of a version up. A vocabulary without one of them cannot write the format. */
@@ -59,9 +62,11 @@ export function mistralVocabulary(
   const [begin, end] = [tokenizer.tokenToId("[THINK]"), tokenizer.tokenToId("[/THINK]")]
   const thinks = version >= 13 && begin >= 0 && end >= 0
   if (thinks) ids.set("[THINK]", begin).set("[/THINK]", end)
+  const image = tokenizer.tokenToId("[IMG]")
+  if (image >= 0) ids.set("[IMG]", image)
   const { encodeSegments } = tokenizer
   if (encodeSegments === undefined) return unusable("the tokenizer cannot keep special tokens out of a prompt's text")
-  return ok({ encodeSegments: withLeadingBlank(encodeSegments.bind(tokenizer)), ids, thinks })
+  return ok({ encodeSegments: withLeadingBlank(encodeSegments.bind(tokenizer)), ids, thinks, sees: image >= 0 })
 }
 
 /**

@@ -80,10 +80,13 @@ describe("what is refused", () => {
     expect(refusal("v13", conversationOf([user], { templateKwargs }))).toBe("<s>[INST]x[/INST]")
   })
 
-  test("pictures, in words", () => {
-    const picture = { content: [{ type: "image", source: null }] } as const
-    expect(refusal("v3", conversationOf([picture]))).toEqual(
-      messages("image parts cannot be put into prompts in Mistral's format here"),
+  test("media other than a user's images, in words", () => {
+    const part = (role: string, type: "image" | "audio") => ({ role, content: [{ type, source: null }] }) as const
+    expect(refusal("v3", conversationOf([part("user", "audio")]))).toEqual(
+      messages("audio parts of a user message have no place in Mistral's format here"),
+    )
+    expect(refusal("v15", conversationOf([user, part("tool", "image")]))).toEqual(
+      messages("image parts of a tool message have no place in Mistral's format here"),
     )
   })
 

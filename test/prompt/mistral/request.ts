@@ -42,6 +42,7 @@ function messageOfBody(given: Json): Message {
 function partOf(given: Json): ContentPart {
   const { type, text, thinking, closed } = objectOf(given)
   if (type === "text") return { type, text: textOf(text) ?? "" }
+  if (type === "input_audio") return { type: "audio", source: null }
   if (type !== "thinking") return { type: "image", source: null }
   return { type: "text", text: textOf(thinking) ?? "", thinking: closed === false ? "open" : "closed" }
 }

@@ -13,6 +13,7 @@ const system = (content: string): string => `{"role":"system","content":${text(c
 const answer = (content: string): string => `{"role":"assistant","content":${text(content)}}`
 const part = (content: string): string => `{"type":"text","text":${text(content)}}`
 const thought = (thinking: string, rest = ""): string => `{"type":"thinking","thinking":${text(thinking)}${rest}}`
+const image = '{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}'
 const parts = (role: string, ...all: readonly string[]): string => `{"role":"${role}","content":[${all.join(",")}]}`
 const call = (id: string, args: string, name = "f"): string =>
   `{"id":${text(id)},"type":"function","function":{"name":${text(name)},"arguments":${args}}}`
@@ -84,6 +85,12 @@ const bodies: { readonly [name: string]: string } = {
   "parts of a system": body([parts("system", part("a"), part("b")), system("c"), user("d")]),
   "empty parts": body([parts("system", part("")), parts("user"), answer("x"), parts("user", part(""))]),
   "empty part of an assistant": body([user("a"), parts("assistant", part("")), user("d")]),
+  "an image alone": body([parts("user", image)]),
+  "an image behind a text": body([system("Be brief."), parts("user", part("a"), part("b"), image)], withTools(weather)),
+  "an image before a text": body([system("Be brief."), parts("user", image, part("a")), answer("b"), user("c")]),
+  "images between texts": body([parts("user", part("a"), image, part("b"), image), user("c"), parts("user", image)]),
+  "an image of an assistant": body([asked, parts("assistant", image), user("a")]),
+  "an image of a system": body([parts("system", image), user("a")]),
   "a tool": body([asked], withTools(weather)),
   "three tools": body([system("Be brief."), user("a"), answer("b"), user("c")], withTools(weather, odd, bare)),
   "no tools": body([asked], withTools()),
