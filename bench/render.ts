@@ -1,34 +1,37 @@
 /**
  * What rendering costs: chat requests to `sluice render`, prompts of 1 KB and 32 KB of ordinary text, each request another
- * piece of it; beside vLLM's Rust renderer, in turns.
+ * piece of it; in turns with a bare server that only answers with as many bytes (the floor), and with vLLM's Rust renderer.
  *
  *     npx bun --no-install bench/render.ts --vllm-rs PATH      PATH: vllm-rs, started as `vllm-rs render FOLDER`
  *     npx bun --no-install bench/render.ts --check             small, as a test
  *
- * CPU is the server's own user and system time, all threads, from /proc. Both renderers must give the same token ids.
+ * Servers share one core where that can be had, the load is on another. CPU is the server's own user and system time, all
+ * threads, from /proc, once its code is compiled. Both renderers must give the same token ids.
  */
 import { readFileSync, rmSync } from "node:fs"
 import { parseArgs } from "node:util"
 import { makeQwen3Folder } from "../test/support/qwen3-folder"
 import { type Server, startProcess } from "../test/support/server-process"
+import { serverPrefix } from "./support/placement"
 import { sampleTexts, stretches } from "./support/sample-texts"
 
 const { values } = parseArgs({
   args: Bun.argv.slice(2),
   options: { check: { type: "boolean", default: false }, "vllm-rs": { type: "string" }, repeats: { type: "string" } },
 })
-const repeats = Number(values.repeats ?? (values.check ? 1 : 5))
-/** Requests of one run, by the prompt's size in bytes. */
-const sizes: readonly (readonly [number, number])[] = values.check
+const repeats = Number(values.repeats ?? (values.check ? 1 : 9))
+/** By the prompt's size in bytes: requests of one run, and those before, in which code is compiled. */
+const sizes: readonly (readonly [bytes: number, requests: number, before: number])[] = values.check
   ? [
-      [1_024, 8],
-      [32_768, 4],
+      [1_024, 8, 2],
+      [32_768, 4, 1],
     ]
   : [
-      [1_024, 1_500],
-      [32_768, 150],
+      [1_024, 3_000, 15_000],
+      [32_768, 300, 1_500],
     ]
 const connections = 4
+const floorName = "floor"
 /** A tick of /proc's counters. */
 const tickMs = 10
 /** A renderer that does not answer by then is broken. */
@@ -48,9 +51,9 @@ async function main(): Promise<void> {
   const folder = makeQwen3Folder()
   const renderers: Renderer[] = []
   try {
-    renderers.push(await sluice(folder))
+    renderers.push(await sluice(folder), await floor())
     if (values["vllm-rs"] !== undefined) renderers.push(await vllmRs(values["vllm-rs"], folder))
-    for (const [bytes, requests] of sizes) await row(renderers, bytes, requests)
+    for (const [bytes, requests, before] of sizes) await row(renderers, bytes, requests, before)
   } finally {
     for (const renderer of renderers) await renderer.end()
     rmSync(folder, { recursive: true })
@@ -58,9 +61,14 @@ async function main(): Promise<void> {
 }
 
 async function sluice(folder: string): Promise<Renderer> {
-  const command = [process.execPath, "--no-install", "src/main.ts", "render", folder, "--port", "0"]
+  const command = [...serverPrefix, process.execPath, "--no-install", "src/main.ts", "render", folder, "--port", "0"]
   const started = await startProcess([...command, "--served-model-name", "m", "--disable-uvicorn-access-log"])
   return { name: "sluice", ...started }
+}
+
+async function floor(): Promise<Renderer> {
+  const command = [...serverPrefix, process.execPath, "--no-install", "bench/support/answer-server.ts"]
+  return { name: floorName, ...(await startProcess(command)) }
 }
 
 async function vllmRs(path: string, folder: string): Promise<Renderer> {
@@ -68,7 +76,8 @@ async function vllmRs(path: string, folder: string): Promise<Renderer> {
   const { port } = listener
   listener.stop(true)
   const origin = `http://127.0.0.1:${port}`
-  const started = await startProcess([path, "render", folder, "--port", `${port}`, "--served-model-name", "m"], origin)
+  const command = [...serverPrefix, path, "render", folder, "--port", `${port}`, "--served-model-name", "m"]
+  const started = await startProcess(command, origin)
   const deadline = performance.now() + readyMsMax
   while (
     !(await fetch(`${origin}/health`)
@@ -81,19 +90,20 @@ async function vllmRs(path: string, folder: string): Promise<Renderer> {
   return { name: "vllm-rs", ...started }
 }
 
-async function row(renderers: readonly Renderer[], bytes: number, requests: number): Promise<void> {
+async function row(renderers: readonly Renderer[], bytes: number, requests: number, before: number): Promise<void> {
   const bodies = bodiesOf(bytes, Math.min(requests, 200))
+  const [ours] = renderers
+  const answer = await (await post(ours!, bodies[0]!)).text()
+  await fetch(renderers.find(({ name }) => name === floorName)!.origin, { method: "PUT", body: answer })
   const answers = await Promise.all(renderers.map((renderer) => tokenIds(renderer, bodies[0]!)))
   for (const answer of answers) {
     if (answer.length === 0 || answer.join() !== answers[0]!.join()) throw new Error("the renderers disagree")
   }
-  // Warm code, warm caches.
-  for (const renderer of renderers) await run(renderer, bodies, Math.ceil(requests / 4))
+  for (const renderer of renderers) await run(renderer, bodies, before)
   const runs = new Map<Renderer, Run[]>(renderers.map((renderer) => [renderer, []]))
   for (let repeat = 0; repeat < repeats; repeat++) {
     for (const renderer of renderers) runs.get(renderer)!.push(await run(renderer, bodies, requests))
   }
-  const [ours] = renderers
   for (const [renderer, measured] of runs) {
     const rate = median(measured.map(({ seconds }) => requests / seconds))
     const cpu = median(measured.map(({ cpuMs }) => cpuMs / requests))
