@@ -1,6 +1,8 @@
 import { err, ok, type Result } from "../result"
 import { callTag } from "./call-tag"
 import { CombinedParser, type MakeContent } from "./combined"
+import { type DsmlTagNames, dsmlMarker } from "./dsml-calls"
+import { deepseekV3Reasoning, deepseekV4Tags, deepseekV32Tags, deepseekV41Tags, dsmlCalls } from "./families/deepseek"
 import { harmonyFactory, harmonyReasoningName, harmonyToolName } from "./families/harmony"
 import { hermesCalls } from "./families/hermes"
 import { mistralCalls, mistralReasoning } from "./families/mistral"
@@ -60,8 +62,20 @@ function markedCalls(vocabulary: Vocabulary): ResolvedCalls | null {
   return { makeContent, isSpecial, callTag: null }
 }
 
+/** Which calls must be made is not enforced here either. */
+function taggedCalls(tags: DsmlTagNames): ToolFamily["resolve"] {
+  return (vocabulary) => {
+    const makeContent = dsmlCalls(tags, vocabulary)
+    if (makeContent === null) return null
+    return { makeContent, isSpecial: vocabulary.isSpecial(vocabulary.tokenToId(dsmlMarker)), callTag: null }
+  }
+}
+
 const reasoningFamilies: readonly ReasoningFamily[] = [
   { name: "deepseek_r1", framing: deepseekR1Reasoning },
+  { name: "deepseek_v3", framing: deepseekV3Reasoning },
+  { name: "deepseek_v4", framing: deepseekV3Reasoning },
+  { name: "deepseek_v41", framing: deepseekV3Reasoning },
   { name: "qwen3", framing: qwen3Reasoning },
   { name: "mistral", framing: mistralReasoning },
 ]
@@ -70,6 +84,9 @@ const toolFamilies: readonly ToolFamily[] = [
   { name: "hermes", resolve: jsonCalls(hermesCalls) },
   { name: "qwen3_json", resolve: jsonCalls(hermesCalls) },
   { name: "mistral", resolve: markedCalls },
+  { name: "deepseek_v32", resolve: taggedCalls(deepseekV32Tags) },
+  { name: "deepseek_v4", resolve: taggedCalls(deepseekV4Tags) },
+  { name: "deepseek_v41", resolve: taggedCalls(deepseekV41Tags) },
 ]
 
 /**
@@ -179,12 +196,22 @@ function writesMistral({ tokenizerMode }: ParserProfile): boolean {
   return tokenizerMode === "mistral"
 }
 
+/** What models write whose prompts are in a format of DeepSeek's: names of the two parsers. */
+const deepseekParsers: ReadonlyMap<string | undefined, { readonly reasoning: string; readonly tools: string }> =
+  new Map([
+    ["deepseek_v32", { reasoning: "deepseek_v3", tools: "deepseek_v32" }],
+    ["deepseek_v4", { reasoning: "deepseek_v4", tools: "deepseek_v4" }],
+    ["deepseek_v41", { reasoning: "deepseek_v41", tools: "deepseek_v41" }],
+  ])
+
 function templateText(profile: ParserProfile): string {
   return Object.values(profile.chatTemplates).join("\n")
 }
 
 /** Templates of models that reason write or take apart the marker. */
 function autoReasoning(profile: ParserProfile): string {
+  const deepseek = deepseekParsers.get(profile.tokenizerMode)
+  if (deepseek !== undefined) return deepseek.reasoning
   const words = [profile.name, profile.modelType, ...profile.architectures].join("\n").toLowerCase()
   const known = modelPatterns.find((each) => words.includes(each.pattern))
   if (known !== undefined) return known.reasoning
@@ -195,6 +222,8 @@ function autoReasoning(profile: ParserProfile): string {
 
 /** `<tool_call>` alone is not enough: other families put tagged parameters between the same markers. */
 function autoTools(profile: ParserProfile): string {
+  const deepseek = deepseekParsers.get(profile.tokenizerMode)
+  if (deepseek !== undefined) return deepseek.tools
   const text = templateText(profile)
   if (writesMistral(profile) || text.includes("[TOOL_CALLS]")) return "mistral"
   // Templates write the key in quotes, plain or escaped.

@@ -28,6 +28,16 @@ describe("auto", () => {
     ])
   })
 
+  test("goes by the format of prompts where a family has its own", () => {
+    for (const [tokenizerMode, names] of [
+      ["deepseek_v32", ["deepseek_v3", "deepseek_v32"]],
+      ["deepseek_v4", ["deepseek_v4", "deepseek_v4"]],
+      ["deepseek_v41", ["deepseek_v41", "deepseek_v41"]],
+    ] as const) {
+      expect(namesFor({ tokenizerMode, chatTemplates: { default: qwenLike } })).toEqual([...names])
+    }
+  })
+
   test("leaves calls of tagged parameters alone", () => {
     expect(namesFor({ chatTemplates: { default: `${qwenLike}<function=f>` } })).toEqual(["qwen3", "none"])
     expect(namesFor({ chatTemplates: { default: "<tool_call>{name}<arg_key>" } })).toEqual(["none", "none"])
@@ -94,11 +104,13 @@ describe("names", () => {
   test("that are unknown are refused with the choices", () => {
     expect(namesFor({}, "qwen4")).toEqual({
       kind: "parser_unknown",
-      message: "unknown reasoning parser qwen4: choose one of auto, none, deepseek_r1, qwen3, mistral, openai_gptoss",
+      message:
+        "unknown reasoning parser qwen4: choose one of auto, none, deepseek_r1, deepseek_v3, deepseek_v4, deepseek_v41, qwen3, mistral, openai_gptoss",
     })
     expect(namesFor({}, "none", "xml")).toEqual({
       kind: "parser_unknown",
-      message: "unknown tool call parser xml: choose one of auto, none, hermes, qwen3_json, mistral, openai",
+      message:
+        "unknown tool call parser xml: choose one of auto, none, hermes, qwen3_json, mistral, deepseek_v32, deepseek_v4, deepseek_v41, openai",
     })
   })
 })

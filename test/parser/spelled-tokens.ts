@@ -12,6 +12,7 @@ export interface SpelledToken {
 export const markers = [
   ...["<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_call>", "</tool_call>"],
   ...["[TOOL_CALLS]", "[CALL_ID]", "[ARGS]", "[THINK]", "[/THINK]"],
+  "｜DSML｜",
 ]
 
 const specials = 2
