@@ -23,16 +23,15 @@ export class TextGuard {
   /** What is not seen in foreign text: special tokens, or all added ones. */
   private readonly hides: "text" | "plain"
 
-  /** Special tokens are those that `skip_special_tokens` drops; `isControl` tells what else steers the model. */
-  constructor(tokenizer: Tokenizer, isControl: ((spelling: string) => boolean) | null = null) {
-    this.hides = isControl === null ? "text" : "plain"
-    const spellings: string[] = []
+  /** Special tokens are those that `skip_special_tokens` drops; `control`: others that steer the model. */
+  constructor(tokenizer: Tokenizer, control: readonly string[] = []) {
+    this.hides = control.length === 0 ? "text" : "plain"
+    const found = new Set(control.filter((spelling) => tokenizer.tokenToId(spelling) >= 0))
     for (let id = 0; id < tokenizer.vocabSize; id++) {
-      const isSpecial = tokenizer.isSpecial(id)
-      const spelling = isSpecial || isControl !== null ? tokenizer.idToToken(id) : null
-      if (spelling === null || spelling === "" || spelling.includes(mark)) continue
-      if (isSpecial || isControl?.(spelling)) spellings.push(spelling)
+      const spelling = tokenizer.isSpecial(id) ? tokenizer.idToToken(id) : null
+      if (spelling !== null && spelling !== "" && !spelling.includes(mark)) found.add(spelling)
     }
+    const spellings = [...found]
     // The longest first, as the tokenizer would find them.
     this.spellings = spellings.sort((a, b) => b.length - a.length).slice(0, numbersMax)
     for (const [number, spelling] of this.spellings.entries()) this.numbers.set(spelling, number)

@@ -20,10 +20,10 @@ export class GuardedWriter {
   private readonly setting: GuardSetting
   private readonly guard: TextGuard | null
 
-  /** `isControl`: tokens that are guarded as well, although they are no special tokens; null = none. */
-  constructor(setting: GuardSetting, isControl: ((spelling: string) => boolean) | null = null) {
+  /** `control`: tokens that are guarded as well where the vocabulary has them, although they are no special ones. */
+  constructor(setting: GuardSetting, control: readonly string[] = []) {
     this.setting = setting
-    this.guard = setting.promptSpecialTokens === "guard" ? new TextGuard(setting.tokenizer, isControl) : null
+    this.guard = setting.promptSpecialTokens === "guard" ? new TextGuard(setting.tokenizer, control) : null
   }
 
   /** What `write` makes of a conversation; in more than one segment when foreign text spells special tokens. */

@@ -12,7 +12,7 @@ import type {
   RenderFailure,
 } from "../renderer"
 import { JsonTooLarge } from "./dsml"
-import { isControl, requiredTokens, tokens } from "./tokens"
+import { controlTokens, requiredTokens, tokens } from "./tokens"
 import { type DeepseekVersion, refused } from "./turn"
 import { v4Text } from "./v4"
 import { v32Text } from "./v32"
@@ -38,7 +38,7 @@ class DeepseekRenderer implements PromptRenderer {
 
   constructor(setting: GuardSetting, version: DeepseekVersion) {
     this.tokenizer = setting.tokenizer
-    this.writer = new GuardedWriter(setting, isControl)
+    this.writer = new GuardedWriter(setting, controlTokens)
     this.version = version
   }
 

@@ -29,10 +29,15 @@ export const taskTokens: ReadonlyMap<string, string> = new Map([
   ["read_url", "<｜read_url｜>"],
 ])
 
-/**
- * Whether a token of the vocabulary steers the model: all that have DeepSeek's wide bars in their spelling, and the marks
- * of reasoning. Most of them are no special tokens to the vocabulary.
- */
-export function isControl(spelling: string): boolean {
-  return spelling.includes("｜") || spelling === tokens.thinkStart || spelling === tokens.thinkEnd
-}
+/** Names of tokens in the formats of earlier models, which vocabularies go on to hold. */
+const earlierNames = [
+  ...["fim▁begin", "fim▁hole", "fim▁end", "search▁begin", "search▁end", "tool▁sep"],
+  ...["calls", "call", "outputs", "output"].flatMap((what) => [`tool▁${what}▁begin`, `tool▁${what}▁end`]),
+]
+
+/** All tokens that steer the models, as far as a vocabulary has them. Most of them are no special tokens to it. */
+export const controlTokens: readonly string[] = [
+  ...Object.values(tokens),
+  ...taskTokens.values(),
+  ...earlierNames.map((name) => `<｜${name}｜>`),
+]
