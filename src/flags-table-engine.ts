@@ -149,9 +149,15 @@ export const engineFlagTable: readonly Flag[] = [
     "An engine that gives neither output nor answer is taken for hung; 0 = never.",
     { unit: "milliseconds" },
   ),
-  link("engine-utility-timeout-ms", durationValue(1), "utilityTimeoutMs", "For answers to other calls to an engine.", {
-    unit: "milliseconds",
-  }),
+  link(
+    "engine-utility-timeout-ms",
+    durationValue(1),
+    "utilityTimeoutMs",
+    "For the answer to the call that shows that an engine works, before it gets requests.",
+    {
+      unit: "milliseconds",
+    },
+  ),
   link("engine-stop-timeout-ms", durationValue(1), "stopTimeoutMs", "From SIGTERM to SIGKILL for an engine of ours.", {
     unit: "milliseconds",
   }),

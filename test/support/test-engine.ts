@@ -28,6 +28,8 @@ export interface TestEngineOptions {
   readonly maxModelLen?: number
   /** What is done only when `register`, `openOutput` or `sayReady` is called. */
   readonly holds?: readonly ("registration" | "output" | "ready")[]
+  /** The answer to a call of one of its methods, in place of the right one; undefined = none. */
+  readonly answer?: (callId: number, method: string) => Packable | undefined
 }
 
 /** A call of one of the engine's methods. */
@@ -140,6 +142,7 @@ export class TestEngine {
       vocabSize: 300,
       maxModelLen: 4_096,
       holds: [],
+      answer: rightAnswer,
       ...options,
     }
     const { rank, maxModelLen, vocabSize } = this.options
@@ -375,9 +378,8 @@ export class TestEngine {
   private call(body: Uint8Array): void {
     const { callId, method, args } = this.strict.utility(body)
     this.calls.push({ callId: Number(callId), method: String(method), args: args as readonly unknown[] })
-    const known = method === "is_sleeping"
-    const failure = known ? null : `Call to ${method} method failed: no such method`
-    const answer: Packable = [Number(callId), failure, known ? [null, false] : null]
+    const answer = this.options.answer(Number(callId), String(method))
+    if (answer === undefined) return
     this.say(pack([this.rank, [], null, float(performance.now() / 1000), answer, null, null, null, null]))
   }
 
@@ -406,6 +408,11 @@ export class TestEngine {
     this.waiting = this.waiting.filter((each) => !done.includes(each))
     for (const { resolve } of done) resolve()
   }
+}
+
+function rightAnswer(callId: number, method: string): Packable {
+  if (method === "is_sleeping") return [callId, null, [null, false]]
+  return [callId, `Call to ${method} method failed: no such method`, null]
 }
 
 /** A decoded message without its types. Messages of the handshake have no numbers beyond 2^53. */

@@ -166,6 +166,11 @@ export class EngineLink {
     this.calls.answered(id, failure, result)
   }
 
+  /** An answer to `call` came that cannot be read; `id` null = nor can the number of its call. */
+  unreadableAnswer(id: number | null, why: string): void {
+    this.calls.unreadable(id, why)
+  }
+
   /** Takes over the gauges of a message, and adds up its counters. */
   note(stats: SchedulerStats): void {
     this.noteLoad(stats)

@@ -364,7 +364,7 @@ export class EnginePool {
     const returns = link.state === "gone"
     link.state = "starting"
     link.verifies = true
-    void link.call(probeMethod, [], null).then((answer) => {
+    void link.call(probeMethod, [], this.config.utilityTimeoutMs).then((answer) => {
       link.verifies = false
       // Lost while the call was waiting; what opens its connections again verifies again.
       if (link.state !== "starting") return

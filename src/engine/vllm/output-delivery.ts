@@ -167,7 +167,9 @@ export class OutputDelivery {
 
   private takeAnswer(link: EngineLink): void {
     const answer = this.fields.utility()
-    if (!answer.ok) this.log(`${link.label}: an answer cannot be read: ${answer.error.message}`)
-    else if (answer.value !== null) link.answered(answer.value.callId, answer.value.failure, answer.value.result)
+    if (!answer.ok) {
+      this.log(`${link.label}: an answer cannot be read: ${answer.error.message}`)
+      link.unreadableAnswer(this.fields.utilityCallId(), answer.error.message)
+    } else if (answer.value !== null) link.answered(answer.value.callId, answer.value.failure, answer.value.result)
   }
 }

@@ -278,6 +278,15 @@ export class OutputFields {
     return this.read({ callId, failure, result })
   }
 
+  /** Of an answer that `utility` cannot read, which call it is for; null = that cannot be read either. */
+  utilityCallId(): number | null {
+    if (!this.seekTo(this.batch.utilityAt)) return null
+    const { reader } = this
+    reader.readArraySize()
+    const callId = reader.readInteger()
+    return reader.failed ? null : callId
+  }
+
   /** Sequences that ended on the engine, as far as their ids are of this process. */
   finishedRequests(): Read<readonly NamedSequence[]> {
     if (!this.seekTo(this.batch.finishedRequestsAt)) return noSequences

@@ -37,6 +37,17 @@ export class UtilityCalls {
     this.settle(id, failure === null ? ok(result) : err({ kind: "utility_failed", message: failure }))
   }
 
+  /**
+   * An answer that cannot be read: its call fails at once, since no other will come. `id` null = not even its number can
+   * be read, so it may be any call's, and all of them fail.
+   */
+  unreadable(id: number | null, why: string): void {
+    for (const each of id === null ? [...this.pending.keys()] : [id]) {
+      const method = this.pending.get(each)?.method
+      this.settle(each, err({ kind: "utility_failed", message: `the answer to ${method} cannot be read: ${why}` }))
+    }
+  }
+
   /** The call cannot be sent. */
   unsent(id: number, message: string): void {
     this.settle(id, err({ kind: "engine_gone", message }))

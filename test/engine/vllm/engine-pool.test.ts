@@ -126,6 +126,35 @@ describe("an engine that starts", () => {
       await answers(front)
     }
   })
+
+  test("and gives the first call no answer in time is cut off, dials again, and is asked again", async () => {
+    const front = open({ utilityTimeoutMs: 50 })
+    let isAnswering = false
+    const engine = front.dial({ answer: (callId) => (isAnswering ? [callId, null, [null, false]] : undefined) })
+    await front.until(() => front.news.length >= 2)
+    const lost = "lost 0: the engine did not answer is_sleeping within 50 ms"
+    expect(front.news.slice(0, 2)).toEqual([lost, lost])
+    expect(front.engine.status().ready).toBe(false)
+    isAnswering = true
+    await front.until(() => front.news.includes("ready 0"))
+    await answers(front)
+    expect(engine.calls.length).toBeGreaterThan(2)
+  })
+
+  test("works when its answer came, whether or not it can be read", async () => {
+    for (const answer of [
+      (callId: number) => [callId, 7, null],
+      (callId: number) => [callId, null, [null]],
+      (callId: number) => [callId, null, ["type", false, "more"]],
+      () => ["no number", null, null],
+      () => "no answer",
+    ]) {
+      const front = open()
+      await front.attach({ answer })
+      expect(front.log.some((line) => line.startsWith("engine 0: an answer cannot be read"))).toBe(true)
+      await answers(front)
+    }
+  })
 })
 
 describe("a second engine of a rank", () => {

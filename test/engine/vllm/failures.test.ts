@@ -161,6 +161,16 @@ describe("an engine that hangs", () => {
     expect([receiver.error, front.engine.status().ready, front.news]).toEqual([null, true, ["ready 0"]])
     sequence.abort()
   })
+
+  test("and one whose answers cannot be read are told apart", async () => {
+    front = new OpenedEngine({ hangTimeoutMs: 200 })
+    const engine = await front.attach({ stepMs: null, answer: (callId) => [callId, null, []] })
+    const { receiver, sequence } = submit()
+    const calls = engine.calls.length
+    await engine.until(() => engine.calls.length >= calls + 10)
+    expect([receiver.error, front.engine.status().ready, front.news]).toEqual([null, true, ["ready 0"]])
+    sequence.abort()
+  })
 })
 
 describe("outputs", () => {

@@ -306,8 +306,21 @@ describe("a message's own fields", () => {
       ok: true,
       value: { callId: 4, failure: null, result: true },
     })
-    expect(answer([5, null, [null]])).toMatchObject({ ok: false })
-    expect(answer(7)).toMatchObject({ ok: false })
+    for (const [call, callId] of [
+      [[5, null, [null]], 5],
+      [[6, 7, null], 6],
+      [[7, null, [null, true, 1]], 7],
+      [["8", null, [null, true]], null],
+      [9, null],
+      [[], null],
+    ] as const) {
+      const fields = messageFields(null, 1.5, call)
+      expect([call, fields.utility(), fields.utilityCallId()]).toEqual([
+        call,
+        { ok: false, error: expect.objectContaining({ kind: "malformed_frame" }) } as never,
+        callId,
+      ])
+    }
   })
 
   test("are ids of requests that ended, of this process alone", () => {

@@ -17,6 +17,20 @@ test("answers find their calls in any order, and those that nobody waits for are
   ])
 })
 
+test("an answer that cannot be read fails its call at once, or all of them when its number cannot be read", async () => {
+  const calls = new UtilityCalls()
+  const [first, second, third] = [calls.begin("a", null), calls.begin("b", 60_000), calls.begin("c", null)]
+  const failed = (method: string, why: string) => {
+    const message = `the answer to ${method} cannot be read: ${why}`
+    return { ok: false, error: { kind: "utility_failed", message } } as const
+  }
+  calls.unreadable(second.id, "no string")
+  calls.unreadable(999, "nobody's")
+  expect(await second.answer).toEqual(failed("b", "no string"))
+  calls.unreadable(null, "no number")
+  expect(await Promise.all([first.answer, third.answer])).toEqual([failed("a", "no number"), failed("c", "no number")])
+})
+
 test("a call that is not answered in time fails by its method's name, and its late answer is dropped", async () => {
   const calls = new UtilityCalls()
   const { id, answer } = calls.begin("sleep", 5)
