@@ -372,6 +372,13 @@ export const flagTable: readonly Flag[] = [
     "Held for a client that does not read; more aborts its stream.",
     { unit: "bytes" },
   ),
+  limit(
+    "max-kept-derender-tokens",
+    integerValue(0),
+    "keptDerenderTokensMax",
+    "Of derendered streams, kept to go on with; others are replayed.",
+    { unit: "tokens" },
+  ),
   one(
     "limits",
     "skip-model-name-validation",

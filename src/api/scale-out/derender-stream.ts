@@ -1,18 +1,21 @@
 import type { Json } from "../../ir/conversation"
 import { blankLogprobRows, promptLogprobRows, tokenLogprobRows } from "../../ir/logprob-json"
 import { err, ok, type Result } from "../../result"
+import type { Exchange } from "../endpoint"
 import { type ApiError, invalid } from "../errors"
 import { readingOf } from "../exchange"
 import { Fold } from "../fold"
 import type { RenderRoom } from "../room"
+import { ChunkReplay } from "./chunk-replay"
 import type { StreamState } from "./derender-schema"
 import { answerRequest, type ChunkParts, type Derendering, replayedRequest } from "./derendering"
-import { cachedTokens, isFinishReason, Replay } from "./replay"
+import { digestRequest, type KeptReplays } from "./kept-replays"
+import { isFinishReason, Replay } from "./replay"
 
 /**
- * What one chunk of a generate stream adds to the answer, and the state for the next. The state is the client's to carry:
- * nothing is kept here. Everything before is replayed with its chunks as they were, so that ids and numbers go on, and
- * only the new frames are given out.
+ * What one chunk of a generate stream adds to the answer, and the state for the next. The state is the client's to carry,
+ * and enough: everything before is replayed with its chunks as they were, so that ids and numbers go on, and only the new
+ * frames are given out. Where the replay that gave the state was kept, it goes on instead.
  */
 export function derenderChunk<Body, Ask>(
   derendering: Derendering<Body, Ask>,
@@ -20,10 +23,45 @@ export function derenderChunk<Body, Ask>(
   parts: ChunkParts,
   headers: Headers,
   room: RenderRoom,
+  kept: KeptReplays,
 ): Result<object, ApiError> {
-  const { chunk, promptTokenIds } = parts
+  const { chunk, state } = parts
   const fault = chunkFault(parts, room)
   if (fault !== null) return err(fault)
+  const asked = digestRequest(model ?? chunk.model ?? null, parts.request, parts.promptTokenIds)
+  const given = state === null ? null : kept.take(asked.digest, state)
+  // A chunk of counts comes behind the end, and what it says of the prompt belongs into what was counted there.
+  const known = chunk.choices.length === 0 ? null : given
+  const opened = known === null ? openReplay(derendering, model, parts, headers, room) : ok(known)
+  if (!opened.ok) return opened
+  const replay = opened.value
+  const choice = chunk.choices[0] ?? null
+  if (choice === null) {
+    replay.end()
+  } else {
+    if (known !== null) replay.prompt(chunk, null)
+    const rows = tokenLogprobRows((choice.logprobs?.content ?? null) as Json, choice.token_ids.length)
+    replay.step(Uint32Array.from(choice.token_ids), rows, choice, chunk.kv_transfer_params)
+    replay.advance(choice)
+    if (choice.finish_reason == null) kept.put(asked.digest, replay, asked.units)
+  }
+  // Its own endpoint's, which made it.
+  const exchange = replay.exchange as Exchange<Ask>
+  return ok({
+    ...derendering.chunkReply(replay.takeFrames(), replay.state.index, exchange),
+    stream_state: replay.state,
+  })
+}
+
+/** A replay that stands where the state says, after all that came before this chunk. */
+function openReplay<Body, Ask>(
+  derendering: Derendering<Body, Ask>,
+  model: string | null,
+  parts: ChunkParts,
+  headers: Headers,
+  room: RenderRoom,
+): Result<ChunkReplay, ApiError> {
+  const { chunk, promptTokenIds } = parts
   const choice = chunk.choices[0] ?? null
   const state = parts.state ?? newState(chunk.request_id, choice?.index ?? 0, room)
   const answered = answerRequest(
@@ -47,53 +85,37 @@ export function derenderChunk<Body, Ask>(
   const exchange = { ...answered.value.exchange, choicesPerPrompt: 1 }
   if (exchange.prompts.length !== 1) return err(invalid("prompt", "one prompt can be derendered chunk by chunk."))
 
-  let frames: string[] = []
+  const frames: string[] = []
   const view = derendering.endpoint.stream(exchange, (frame) => void frames.push(frame))
   view.begin()
   const fold = new Fold()
   const told = replayedRequest(answered.value, exchange.prompts[0]!.tokenIds, "", room)
   const seed = `${state.request_id}/${state.index}`
-  const replay = new Replay(room, told, view.choice(0, fold), readingOf(lowered, room), seed)
-
+  const sequence = new Replay(room, told, view.choice(0, fold), readingOf(lowered, room), seed)
+  const replay = new ChunkReplay(state, { exchange, view, fold, replay: sequence, frames })
   const rowsOfPrompt =
     parts.state === null ? promptLogprobRows(chunk.prompt_logprobs ?? null, told.request.promptTokenIds) : null
-  replay.prompt(cachedTokens(chunk), rowsOfPrompt)
+  replay.prompt(chunk, rowsOfPrompt)
+  replayBefore(replay, choice?.logprobs?.content != null)
+  return ok(replay)
+}
 
+/** Everything before, chunk by chunk. Its logprobs were given out with it; what follows must only find them counted. */
+function replayBefore(replay: ChunkReplay, hasLogprobs: boolean): void {
+  const { state } = replay
   const before = Uint32Array.from(state.output_token_ids)
-  const rows =
-    choice === null ? null : tokenLogprobRows((choice.logprobs?.content ?? null) as Json, choice.token_ids.length)
-  const hasEnded = state.finish_reason != null
+  const last = state.finish_reason == null ? -1 : state.output_chunk_lens.length - 1
   let at = 0
   for (const [i, length] of state.output_chunk_lens.entries()) {
     const ids = before.subarray(at, at + length)
     at += length
-    const isLast = hasEnded && i === state.output_chunk_lens.length - 1
-    // Their logprobs were given out with them; what follows must only find them counted.
-    replay.step(ids, rows === null ? null : blankLogprobRows(ids), isLast ? state : null, null)
+    replay.step(ids, hasLogprobs ? blankLogprobRows(ids) : null, i === last ? state : null, null)
   }
-  if (state.output_chunk_lens.length > 0) frames = []
-  if (choice === null) view.end([fold])
-  else replay.step(Uint32Array.from(choice.token_ids), rows, choice, chunk.kv_transfer_params ?? null)
-  const next = choice === null ? state : nextState(state, choice.token_ids, choice)
-  return ok({ ...derendering.chunkReply(frames, state.index, exchange), stream_state: next })
+  if (state.output_chunk_lens.length > 0) replay.takeFrames()
 }
 
 function newState(requestId: string, index: number, room: RenderRoom): StreamState {
   return { request_id: requestId, created: room.unixTime(), index, output_token_ids: [], output_chunk_lens: [] }
-}
-
-function nextState(
-  state: StreamState,
-  tokenIds: readonly number[],
-  ending: Pick<StreamState, "finish_reason" | "stop_reason">,
-): StreamState {
-  return {
-    ...state,
-    output_token_ids: [...state.output_token_ids, ...tokenIds],
-    output_chunk_lens: [...state.output_chunk_lens, tokenIds.length],
-    finish_reason: ending.finish_reason ?? null,
-    stop_reason: ending.stop_reason ?? null,
-  }
 }
 
 function chunkFault({ chunk, state, promptTokenIds }: ChunkParts, room: RenderRoom): ApiError | null {

@@ -27,6 +27,7 @@ import { chunkSchema, wholeListSchema, wholeSchema } from "./derender-schema"
 import { derenderChunk, eventsOf } from "./derender-stream"
 import { derenderWhole } from "./derender-whole"
 import type { Derendering } from "./derendering"
+import { KeptReplays } from "./kept-replays"
 import { mergedChunk } from "./merged-chunk"
 
 const chatWhole = new BodyCheck(wholeSchema("chat_request"))
@@ -96,6 +97,7 @@ export function derenderRoutes(room: RenderRoom): Route[] {
 
 function derenderRoute<Body, Ask>(derendering: Derendering<Body, Ask>, schema: TSchema, room: RenderRoom): Route {
   const { endpoint } = derendering
+  const kept = new KeptReplays(room.config.limits.keptDerenderTokensMax)
   const passesOn = room.facts.mediaKinds.length > 0 ? passesOnInDerender : null
   return {
     method: "POST",
@@ -110,7 +112,7 @@ function derenderRoute<Body, Ask>(derendering: Derendering<Body, Ask>, schema: T
       const fault = modelFault(body, room)
       if (fault !== null) return errorResponse(fault, headers)
       const model = isRecord(body) && typeof body.model === "string" ? body.model : null
-      const reply = derender(derendering, model, body, request.headers, room)
+      const reply = derender(derendering, model, body, request.headers, room, kept)
       if (!reply.ok) return errorResponse(reply.error, headers)
       if ("id" in reply.value && typeof reply.value.id === "string") entry.id = reply.value.id
       const type = "application/json;charset=utf-8"
@@ -125,10 +127,11 @@ function derender<Body, Ask>(
   body: Json,
   headers: Headers,
   room: RenderRoom,
+  kept: KeptReplays,
 ) {
   if (isRecord(body) && body.stream === true) {
     const parts = derendering.readChunk(body)
-    return parts.ok ? derenderChunk(derendering, model, parts.value, headers, room) : parts
+    return parts.ok ? derenderChunk(derendering, model, parts.value, headers, room, kept) : parts
   }
   const parts = derendering.readWhole(body)
   return parts.ok ? derenderWhole(derendering, model, parts.value, headers, room) : parts
