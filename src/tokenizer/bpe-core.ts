@@ -9,6 +9,7 @@ import {
   tablesIn,
   unusable,
 } from "./bpe-instance"
+import type { CharRanges } from "./char-set"
 import { type PackedTokens, packTokens } from "./packed-tokens"
 import { unicodeClasses } from "./unicode-classes"
 import { type ImageLayout, imageOf, type StatefulExports } from "./wasm-image"
@@ -82,12 +83,25 @@ const spareBytesMax = 16 * 1024 * 1024
 /** Up to here a loop copies faster than a fresh subarray. */
 const idsCopiedOneByOne = 48
 
+/** Outcomes of `encodeText` besides a number of ids (wasm/assembly/core.ts). */
+const asked = -1
+const gaveUp = -2
+
 const utf8 = new TextEncoder()
+const utf8Decoder = new TextDecoder("utf-8", { ignoreBOM: true })
 
 /** An added token that is cut out of a text wherever it is spelled. */
 export interface AddedSpelling {
   readonly id: number
   readonly content: string
+}
+
+/** A normal form that the core brings texts to. */
+export interface CoreForm {
+  /** The characters that it may touch, and those that a touched one may be joined to. Asked for with the first text. */
+  characters(): { readonly touched: CharRanges; readonly firsts: CharRanges }
+  /** A stretch of a text in its form, which has three times as many UTF-8 bytes at most. */
+  formOf(stretch: string): string
 }
 
 /** What a core is besides its memory. Plain JSON. */
@@ -112,6 +126,9 @@ export class BpeCore {
   private usualBytes = 0
   /** What `encodePlain` cuts out. */
   private added: readonly AddedSpelling[] = []
+  /** What `encodePlain` brings texts to, and whether the core knows its characters. */
+  private form: CoreForm | null = null
+  private knowsForm = false
   private windowBytes = 0
   private withEnds = false
   /** Views of the window; made again when it is laid anew, since memory may have grown. */
@@ -171,17 +188,22 @@ export class BpeCore {
   }
 
   /**
-   * Takes over the added tokens that `encodePlain` cuts out, the first of equal spellings; instead of those before.
-   * False, and none are taken: their spellings are not all text, or there is no memory.
+   * Takes over the added tokens that `encodePlain` cuts out, the first of equal spellings, and the normal form that it
+   * brings texts to; instead of those before. False, and nothing is taken: a spelling is not all text, or no memory.
    */
-  takeAdded(added: readonly AddedSpelling[]): boolean {
-    if (!added.every(({ content }) => content !== "" && content.isWellFormed())) return false
-    this.added = added
-    const laid = this.layAdded()
-    if (!laid) this.added = []
+  takeRules(added: readonly AddedSpelling[], form: CoreForm | null): boolean {
+    const areTexts = added.every(({ content }) => content !== "" && content.isWellFormed())
+    this.added = areTexts ? added : []
+    this.form = areTexts ? form : null
+    const laid = this.layRules()
+    if (!laid) {
+      this.added = []
+      this.form = null
+      this.layRules()
+    }
     if (!this.layWindow(this.windowBytes, this.withEnds)) throw new Error("no memory for the window")
     this.usualBytes = this.memoryBytes()
-    return laid
+    return laid && areTexts
   }
 
   /**
@@ -189,13 +211,13 @@ export class BpeCore {
    * `tokensMax`. A negative number -n: `out` is too short, n is enough. `pieceTooLong`: see there.
    */
   encode(text: string, out: Uint32Array, at: number, tokensMax: number): number {
-    return this.run(this.family, text, out, null, false, at, tokensMax)
+    return this.run(this.family, text, out, asItIs, at, tokensMax)
   }
 
   /**
-   * Hot (bench/tokenize.ts): as `encode`, unless the text is `notPlain`: `leaves` (null: every text does) is asked about
-   * it when it is not all ASCII, which nothing would change. `cuts`: added tokens of `takeAdded` are cut out first. Lone
-   * surrogates are U+FFFD.
+   * Hot (bench/tokenize.ts): as `encode`, in the form of `takeRules`, unless the text is `notPlain`: `leaves` (null:
+   * every text does) is asked about it when it is not all ASCII, which nothing would change. `cuts`: the added tokens of
+   * `takeRules` are cut out first. Lone surrogates are U+FFFD.
    */
   encodePlain(
     text: string,
@@ -207,13 +229,14 @@ export class BpeCore {
   ): number {
     const { length } = text
     if (length * 3 > windowBytesUsual) {
-      return leaves === null || leaves(text) ? this.run(this.family, text, out, null, cuts, at, tokensMax) : notPlain
+      if (leaves !== null && !leaves(text)) return notPlain
+      return this.run(this.family, text, out, cuts ? plainAndCut : plain, at, tokensMax)
     }
     const { written } = utf8.encodeInto(text, this.text)
     if (written !== length && leaves !== null && !leaves(text)) return notPlain
-    const most = idsLeft(tokensMax, 0)
-    const { wasm, family } = this
-    const count = cuts ? wasm.encodeCut(family, written, true, most) : wasm.encode(family, written, true, most)
+    const normalizes = written !== length && this.form !== null
+    const count = this.encodeWindow(written, true, idsLeft(tokensMax, 0), cuts, normalizes)
+    if (count < 0) return notPlain
     if (at + count > out.length) return -(at + length * 3)
     copyIds(this.ids, count, out, at)
     return at + count
@@ -242,12 +265,12 @@ export class BpeCore {
 
   /** As `encode`, for a text that is one piece: no scanner cuts it. */
   encodePiece(text: string, out: Uint32Array, at: number, tokensMax: number): number {
-    return this.run(0, text, out, null, false, at, tokensMax)
+    return this.run(0, text, out, asItIs, at, tokensMax)
   }
 
   /** As `encode`; `ends[i]` is where the token `out[i]` ends, in UTF-8 bytes of the text. */
   encodeWithOffsets(text: string, out: Uint32Array, ends: Uint32Array, at: number, tokensMax: number): number {
-    return this.run(this.family, text, out, ends, false, at, tokensMax)
+    return this.run(this.family, text, out, ends, at, tokensMax)
   }
 
   /** Empties the word cache. For measurements: a cold core gives the same ids. */
@@ -265,17 +288,18 @@ export class BpeCore {
     family: number,
     text: string,
     out: Uint32Array,
-    ends: Uint32Array | null,
-    cuts: boolean,
+    road: Uint32Array | Road,
     at: number,
     tokensMax: number,
   ): number {
+    const ends = typeof road === "number" ? null : road
     if (ends !== null && !this.withEnds && !this.layWindow(this.windowBytes, true)) return pieceTooLong
     const length = text.length
     let units = 0
     let held = 0
     let behind = 0
     let to = at
+    let normalizes = false
     for (;;) {
       const part = partOf(text, units, Math.trunc((this.windowBytes - held) / 3))
       const { read, written } = utf8.encodeInto(part, held === 0 ? this.text : this.text.subarray(held))
@@ -285,8 +309,12 @@ export class BpeCore {
       const most = idsLeft(tokensMax, to - at)
       let count: number
       if (ends !== null) count = this.wasm.encodeEnds(family, held, final, behind, most)
-      else if (cuts) count = this.wasm.encodeCut(family, held, final, most)
-      else count = this.wasm.encode(family, held, final, most)
+      else if (road === asItIs) count = this.wasm.encode(family, held, final, most)
+      else {
+        normalizes ||= read !== written && this.form !== null
+        count = this.encodeWindow(held, final, most, road === plainAndCut, normalizes)
+        if (count < 0) return this.done(notPlain)
+      }
       if (to + count > out.length) return -(at + length * 3)
       copyIds(this.ids, count, out, to)
       if (ends !== null) ends.set(this.ends.subarray(0, count), to)
@@ -328,18 +356,50 @@ export class BpeCore {
       // Without memory for a second one the large one stays.
       if (built.ok) {
         this.wasm = built.value
-        if (!this.layAdded()) throw new Error("no memory for the added tokens")
+        if (!this.layRules()) throw new Error("no memory for the added tokens")
       }
     }
     this.layWindow(windowBytesUsual, false)
     return result
   }
 
-  private layAdded(): boolean {
+  /** Ids of the window's first `bytes` bytes by the rules of `takeRules`; a negative number when the form does not fit. */
+  private encodeWindow(bytes: number, final: boolean, most: number, cuts: boolean, normalizes: boolean): number {
+    const { wasm, family } = this
+    if (!cuts && !normalizes) return wasm.encode(family, bytes, final, most)
+    if (normalizes && !this.knowsForm) this.teachForm()
+    let count = wasm.encodeText(family, bytes, final, most, cuts, normalizes, false)
+    while (count === asked) {
+      this.answer()
+      count = wasm.encodeText(family, bytes, final, most, cuts, normalizes, true)
+    }
+    return count === gaveUp ? -1 : count
+  }
+
+  /** Tells the core what it asked for: a stretch of text that it has not met. */
+  private answer(): void {
+    const { wasm } = this
+    const { buffer } = wasm.memory
+    const stretch = utf8Decoder.decode(new Uint8Array(buffer, wasm.askedAddress(), wasm.askedBytes()))
+    const content = this.form!.formOf(stretch)
+    const to = new Uint8Array(buffer, wasm.answerAddress(), 3 * wasm.askedBytes())
+    wasm.answer(utf8.encodeInto(content, to).written)
+  }
+
+  private teachForm(): void {
+    const { touched, firsts } = this.form!.characters()
+    const { wasm } = this
+    for (let i = 0; i < touched.length; i += 2) wasm.markCharacters(touched[i]!, touched[i + 1]!, true)
+    for (let i = 0; i < firsts.length; i += 2) wasm.markCharacters(firsts[i]!, firsts[i + 1]!, false)
+    this.knowsForm = true
+  }
+
+  private layRules(): boolean {
     const spelled = this.added.map(({ content }) => utf8.encode(content))
     const bytes = spelled.reduce((sum, each) => sum + each.length, 0)
     const { wasm } = this
-    if (!wasm.layRules(spelled.length, bytes)) return false
+    this.knowsForm = false
+    if (!wasm.layRules(spelled.length, bytes, this.form !== null)) return false
     const { buffer } = wasm.memory
     const starts = new Uint32Array(buffer, wasm.addedStartsAddress(), spelled.length + 1)
     const to = new Uint8Array(buffer, wasm.addedBytesAddress(), bytes)
@@ -365,6 +425,12 @@ export class BpeCore {
     return true
   }
 }
+
+/** Which road a text takes through `run` besides the one with ends: as it is, or by the rules of `takeRules`. */
+type Road = 0 | 1 | 2
+const asItIs = 0
+const plain = 1
+const plainAndCut = 2
 
 function idsLeft(tokensMax: number, written: number): number {
   return Math.min(tokensMax - written, 0xffff_ffff)

@@ -21,11 +21,16 @@ export interface BpeExports extends StatefulExports {
   mergesAddress(): number
   build(fromRanks: boolean, wholeWords: boolean, characters: boolean, unknown: number, fuses: boolean): number
   culpritIndex(): number
-  layRules(addedTokens: number, addedBytes: number): number
+  layRules(addedTokens: number, addedBytes: number, form: boolean): number
   addedStartsAddress(): number
   addedBytesAddress(): number
   addedIdsAddress(): number
   buildAdded(): void
+  markCharacters(first: number, last: number, isTouched: boolean): void
+  askedAddress(): number
+  askedBytes(): number
+  answerAddress(): number
+  answer(bytes: number): void
   layWindow(bytes: number, pieceBytes: number, withEnds: boolean): number
   windowAddress(): number
   idsAddress(): number
@@ -34,7 +39,15 @@ export interface BpeExports extends StatefulExports {
   keepRest(bytes: number): void
   forgetWords(): void
   encode(family: number, bytes: number, final: boolean, idsMost: number): number
-  encodeCut(family: number, bytes: number, final: boolean, idsMost: number): number
+  encodeText(
+    family: number,
+    bytes: number,
+    final: boolean,
+    idsMost: number,
+    cuts: boolean,
+    normalizes: boolean,
+    goesOn: boolean,
+  ): number
   encodeEnds(family: number, bytes: number, final: boolean, base: number, idsMost: number): number
 }
 

@@ -1,6 +1,7 @@
 /** The normalizers of tokenizer.json. Each works on aligned text, so that offsets can follow it. */
 import { err, ok, type Result } from "../result"
 import { type AlignedText, type Edit, edited, prefixed, sliced } from "./aligned-text"
+import type { CoreForm } from "./bpe-core"
 import { listOf, objectOf, stringOf, typeOf, type Unsupported } from "./json-shape"
 import { type Pattern, readPattern } from "./pattern"
 import type { ClassTable } from "./regex-syntax"
@@ -16,6 +17,8 @@ export interface Normalizer {
   readonly leaves?: (text: string) => boolean
   /** ASCII stays as it is. */
   readonly leavesAscii?: boolean
+  /** The same done by the core, which cuts `spellings` out before; null where it cannot. */
+  readonly inCore?: (spellings: readonly string[]) => CoreForm | null
 }
 
 /** Reads the `normalizer` of a tokenizer.json; null for none. */
@@ -32,7 +35,13 @@ export function readNormalizer(value: unknown, classes: ClassTable): Result<Norm
     case "NFKD": {
       const form = new UnicodeForm(type)
       const normalize = (from: AlignedText): Result<AlignedText, SplitFailure> => ok(form.normalize(from))
-      return ok(Object.assign(normalize, { leaves: (text: string) => form.leaves(text), leavesAscii: true }))
+      return ok(
+        Object.assign(normalize, {
+          leaves: (text: string) => form.leaves(text),
+          leavesAscii: true,
+          inCore: (spellings: readonly string[]) => form.inCore(spellings),
+        }),
+      )
     }
     case "Replace": {
       const content = stringOf(shape?.content)

@@ -20,7 +20,7 @@ import type { TokenizerParts } from "./tokenizer-parts"
 import { whiteSpace, wordCharactersTiktoken } from "./unicode-ranges"
 
 /** The part of `BpeCore` that is used here; test/support/reference-bpe.ts is a plain one. */
-export type SegmentEncoder = Pick<BpeCore, "encode" | "encodePiece" | "encodePlain" | "encodeWithOffsets" | "takeAdded">
+export type SegmentEncoder = Pick<BpeCore, "encode" | "encodePiece" | "encodePlain" | "encodeWithOffsets" | "takeRules">
 
 const tooLong = "the text has a piece that is longer than any model could use"
 
@@ -45,6 +45,8 @@ export class WasmTokenizer implements Tokenizer {
   private readonly mayBePlain: boolean
   /** The core cuts the added tokens out of plain texts. Found out when the first text comes. */
   private coreCuts: boolean | null = null
+  /** The core brings plain texts to their normal form. */
+  private coreNormalizes = false
   /** Says that the normalizer leaves a text as it is; null: it leaves all. */
   private readonly leaves: ((text: string) => boolean) | null
   /** The normalizer leaves ASCII as it is. */
@@ -283,22 +285,26 @@ export class WasmTokenizer implements Tokenizer {
    */
   private encodesPlain(text: string): boolean {
     if (!this.mayBePlain) return false
-    this.coreCuts ??= this.handsAddedOver()
+    this.coreCuts ??= this.handsRulesOver()
     // The core cuts wherever a token is spelled: all of the text is control.
     if (this.coreCuts && this.mayBeToken === null) return this.putsPlain(text, true)
     return !this.rawAdded.mayBeIn(text) && this.putsPlain(text, false)
   }
 
   /** Tokens with flags depend on what stands around them, which the core does not look at. */
-  private handsAddedOver(): boolean {
+  private handsRulesOver(): boolean {
     const raw = this.parts.addedTokens.filter(({ normalized, content }) => !normalized && content !== "")
     if (raw.some(({ singleWord, lstrip, rstrip }) => singleWord || lstrip || rstrip)) return false
-    return this.core.takeAdded(raw)
+    const form = this.parts.normalizer?.inCore?.(raw.map(({ content }) => content)) ?? null
+    const takes = this.core.takeRules(raw, form)
+    this.coreNormalizes = takes && form !== null
+    return takes
   }
 
   /** The same once `mayBePlain`, with the core cutting added tokens out, or for a text without any. */
   private putsPlain(text: string, cuts: boolean): boolean {
-    const { leaves, leavesAscii } = this
+    const { leavesAscii } = this
+    const leaves = this.coreNormalizes ? null : this.leaves
     if (leaves !== null && !leavesAscii && !leaves(text)) return false
     if (this.growsIds) this.reserveFor(text.length)
     for (;;) {

@@ -65,8 +65,8 @@ export class ReferenceBpe implements SegmentEncoder {
     return leaves === null || leaves(text) ? this.encode(text.toWellFormed(), out, at, tokensMax) : notPlain
   }
 
-  /** Takes none, so that they are cut out before. */
-  takeAdded(): boolean {
+  /** Takes none, so that all of them are done before. */
+  takeRules(): boolean {
     return false
   }
 

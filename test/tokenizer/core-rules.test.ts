@@ -1,8 +1,12 @@
-/** Added tokens cut out in the core against the same cut in JavaScript: same ids, also where windows of text meet. */
+/**
+ * Added tokens cut out in the core, and normal forms made there, against the same in JavaScript: same ids, also where
+ * windows of text meet.
+ */
 import { describe, expect, test } from "bun:test"
 import { type AddedToken, AddedTokens } from "../../src/tokenizer/added-tokens"
-import { BpeCore, type ScannerFamily } from "../../src/tokenizer/bpe-core"
-import { whiteSpace, wordCharactersTiktoken } from "../../src/tokenizer/unicode-ranges"
+import { BpeCore, notPlain, type ScannerFamily } from "../../src/tokenizer/bpe-core"
+import { UnicodeForm } from "../../src/tokenizer/unicode-form"
+import { nonStarters, whiteSpace, wordCharactersTiktoken } from "../../src/tokenizer/unicode-ranges"
 import { seededRandom } from "../support/random"
 
 const seed = 20_261_129
@@ -46,7 +50,12 @@ function idsByCore(core: BpeCore, text: string, tokensMax = Infinity): number[] 
   return [...out.subarray(0, core.encodePlain(text, null, true, out, 0, tokensMax))]
 }
 
-function idsByJavaScript(core: BpeCore, added: readonly AddedToken[], text: string): number[] {
+function idsByJavaScript(
+  core: BpeCore,
+  added: readonly AddedToken[],
+  text: string,
+  form: UnicodeForm | null = null,
+): number[] {
   const ids: number[] = []
   const wellFormed = text.toWellFormed()
   const classes = { word: wordCharactersTiktoken, whiteSpace }
@@ -54,7 +63,8 @@ function idsByJavaScript(core: BpeCore, added: readonly AddedToken[], text: stri
     wellFormed,
     null,
     (start, end) => {
-      const count = core.encode(wellFormed.slice(start, end), out, 0, Infinity)
+      const segment = { text: wellFormed.slice(start, end), starts: null, ends: null }
+      const count = core.encode(form?.normalize(segment).text ?? segment.text, out, 0, Infinity)
       for (let i = 0; i < count; i++) ids.push(out[i]!)
       return true
     },
@@ -73,7 +83,7 @@ describe.each(families)("added tokens in the core, %s", (scanner) => {
     const random = seededRandom(seed)
     for (let round = 0; round < 60; round++) {
       const added = spellings(random)
-      expect(core.takeAdded(added)).toBe(true)
+      expect(core.takeRules(added, null)).toBe(true)
       const bits = [...units, ...units, ...added.map(({ content }) => content), " ", " the", "1", "'s", "\ud83d"]
       for (let i = 0; i < 30; i++) {
         const text = joined(random, bits, Math.floor(random() * 40))
@@ -86,7 +96,7 @@ describe.each(families)("added tokens in the core, %s", (scanner) => {
     const random = seededRandom(seed)
     for (let round = 0; round < 3; round++) {
       const added = spellings(random)
-      expect(core.takeAdded(added)).toBe(true)
+      expect(core.takeRules(added, null)).toBe(true)
       const bits = [...units, ...added.map(({ content }) => content), " word", " ", " the"]
       const text = joined(random, bits, 120_000 + Math.floor(random() * 1000))
       expect(Bun.deepEquals(idsByCore(core, text), idsByJavaScript(core, added, text))).toBe(true)
@@ -96,7 +106,7 @@ describe.each(families)("added tokens in the core, %s", (scanner) => {
   test("one that goes on behind a window's end is not cut short", () => {
     const long = { id: 1000, content: "<".repeat(50), special: false, singleWord: false }
     const added = [{ ...long, lstrip: false, rstrip: false, normalized: false }]
-    expect(core.takeAdded(added)).toBe(true)
+    expect(core.takeRules(added, null)).toBe(true)
     // A window takes 131,072 units of a long text at a time.
     for (const before of [131_071, 131_072 - 49, 131_072 - 25, 131_072, 2 * 131_072 - 1]) {
       const text = `${"word ".repeat(before / 5).padEnd(before, "w")}${"<".repeat(50)} and more ${"text ".repeat(60_000)}<<<`
@@ -105,7 +115,7 @@ describe.each(families)("added tokens in the core, %s", (scanner) => {
   })
 
   test("are as many as were asked for and one more, at least", () => {
-    expect(core.takeAdded(spellings(seededRandom(seed)))).toBe(true)
+    expect(core.takeRules(spellings(seededRandom(seed)), null)).toBe(true)
     const text = "<|a word of text\n".repeat(1000)
     const all = idsByCore(core, text)
     const some = idsByCore(core, text, 100)
@@ -114,9 +124,106 @@ describe.each(families)("added tokens in the core, %s", (scanner) => {
   })
 })
 
+test(`long runs of marks have the form that JavaScript gives them, in time that grows with them (seed ${seed})`, () => {
+  const random = seededRandom(seed)
+  const form = new UnicodeForm("NFC")
+  const marks: string[] = []
+  for (let i = 0; i < nonStarters.length; i += 2) {
+    for (let code = nonStarters[i]!; code <= nonStarters[i + 1]!; code++) marks.push(String.fromCodePoint(code))
+  }
+  const run = (length: number): string =>
+    `e${joined(random, marks, length)}é${joined(random, ["\u0301", "\u0323"], length)}`
+  for (let i = 0; i < 20; i++) {
+    const text = run(100 + Math.floor(random() * 400))
+    expect(form.normalize({ text, starts: null, ends: null }).text).toBe(text.normalize("NFC"))
+  }
+  // By insertion this would take minutes.
+  expect(form.normalize({ text: run(200_000), starts: null, ends: null }).text.length).toBeGreaterThan(200_000)
+})
+
+describe("NFC in the core", () => {
+  const form = new UnicodeForm("NFC")
+  const angle = { special: false, singleWord: false, lstrip: false, rstrip: false, normalized: false }
+  const added = ["<|end|>", "<e", "<"].map((content, i): AddedToken => ({ ...angle, id: 1000 + i, content }))
+  const core = coreOf("qwen2")
+  const rules = form.inCore(added.map(({ content }) => content))
+  const { touched, firsts } = rules!.characters()
+  const random = seededRandom(seed)
+  const someOf = (ranges: ArrayLike<number>): string => {
+    const range = 2 * Math.floor((random() * ranges.length) / 2)
+    return String.fromCodePoint(ranges[range]! + Math.floor(random() * (ranges[range + 1]! - ranges[range]! + 1)))
+  }
+  const text = (length: number, plain: number): string => {
+    const parts: string[] = []
+    for (let i = 0; i < length; i++) {
+      const kind = random()
+      if (kind < plain) parts.push("the words ")
+      else if (kind < plain + (1 - plain) / 3) parts.push(someOf(firsts))
+      else parts.push(kind < 1 - (1 - plain) / 6 ? someOf(touched) : [...units, "<|end|>", "e\u0301", " "][i % 14]!)
+    }
+    return parts.join("")
+  }
+  const expectSame = (each: string): void => {
+    expect({ text: each, ids: idsByCore(core, each) }).toEqual({
+      text: each,
+      ids: idsByJavaScript(core, added, each, form),
+    })
+  }
+  test("is offered", () => {
+    expect(rules === null ? false : core.takeRules(added, rules)).toBe(true)
+  })
+
+  test("gives every character its form, alone and behind another", () => {
+    for (let i = 0; i < touched.length; i += 2) {
+      let all = ""
+      for (let code = touched[i]!; code <= touched[i + 1]!; code++) {
+        const char = String.fromCodePoint(code)
+        all += `${char} e${char}x가${char}<${char}`
+      }
+      expectSame(all)
+    }
+  })
+
+  test(`gives texts the ids of their form (seed ${seed})`, () => {
+    for (let i = 0; i < 4000; i++) expectSame(text(Math.floor(random() * 20), random()))
+  })
+
+  test(`also where windows meet (seed ${seed})`, () => {
+    for (const plain of [0.2, 0.9, 0.999]) {
+      const long = text(plain < 0.5 ? 150_000 : 250_000, plain)
+      expect(Bun.deepEquals(idsByCore(core, long), idsByJavaScript(core, added, long, form))).toBe(true)
+    }
+  })
+
+  test("takes long stretches, and long runs of what it has not met", () => {
+    for (const each of ["\u0301", "\u0323\u0301", "e\u0301", "\u1100\u1161\u11a8", "क\u093c", ";\u0338"]) {
+      const run = `a${each.repeat(20_000)}b`
+      expect(Bun.deepEquals(idsByCore(core, run), idsByJavaScript(core, added, run, form))).toBe(true)
+    }
+  })
+
+  test("gives up where the form does not fit, and the window is as usual afterwards", () => {
+    // Six bytes for three.
+    expect(core.encodePlain("\u0958".repeat(130_000), null, true, out, 0, Infinity)).toBe(notPlain)
+    expect(core.encodePlain("\u0958".repeat(900_000), null, true, out, 0, Infinity)).toBe(notPlain)
+    expectSame("\u0958".repeat(1000))
+  })
+
+  test("is not offered where a text in its form could spell an added token", () => {
+    const producible = new Set<string>()
+    for (let code = 0x80; code <= 0x10ffff; code++) {
+      if (code >= 0xd800 && code <= 0xdfff) continue
+      for (const char of String.fromCodePoint(code).normalize("NFC")) if (char < "\x80") producible.add(char)
+    }
+    expect([...producible].sort()).toEqual([";", "K", "`"])
+    for (const char of [...producible, "é"]) expect(form.inCore(["<|end|>", `<${char}>`])).toBeNull()
+    expect(new UnicodeForm("NFKC").inCore([])).toBeNull()
+  })
+})
+
 test("spellings that are not text are not taken", () => {
   const core = coreOf("gpt2")
-  expect(core.takeAdded([{ id: 300, content: "\ud800" }])).toBe(false)
-  expect(core.takeAdded([{ id: 300, content: "" }])).toBe(false)
+  expect(core.takeRules([{ id: 300, content: "\ud800" }], null)).toBe(false)
+  expect(core.takeRules([{ id: 300, content: "" }], null)).toBe(false)
   expect(idsByCore(core, "ab")).toEqual([256])
 })

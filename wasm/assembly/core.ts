@@ -33,6 +33,8 @@ export {
 } from "./vocabulary-file"
 export { addedBytesAddress, addedIdsAddress, addedStartsAddress, buildAdded } from "./added"
 import { addedEnd, addedId, layAdded, nextAdded } from "./added"
+export { answer, answerAddress, askedAddress, askedBytes, markCharacters } from "./normal"
+import { ASKS, beginSettling, firstTouched, lastUntouched, layForm, laySettled, settle, settledEnd, SETTLED, settledStart } from "./normal"
 import { joinsOnlyText } from "./joints"
 import { mark, release, reserve } from "./memory"
 import { makeCharacters, scratchBytes, setScratch, setUnits } from "./merge"
@@ -145,10 +147,17 @@ export function build(fromRanks: bool, wholeWords: bool, characters: bool, unkno
   return BUILT
 }
 
-/** Room for the added tokens, whose spellings the host writes before `buildAdded`. The window is lost. */
-export function layRules(addedTokens: u32, addedBytes: u32): bool {
+/** Texts are brought to a normal form on their way. */
+let hasForm: bool = false
+
+/**
+ * Room for the added tokens, whose spellings the host writes before `buildAdded`, and for a normal form, whose characters
+ * the host marks. The window is lost.
+ */
+export function layRules(addedTokens: u32, addedBytes: u32, form: bool): bool {
   release(builtEnd)
-  const laid = layAdded(addedTokens, addedBytes)
+  hasForm = form
+  const laid = layAdded(addedTokens, addedBytes) && (!form || layForm())
   tablesEnd = mark()
   return laid
 }
@@ -168,6 +177,7 @@ export function layWindow(bytes: u32, pieceBytes: u32, withEnds: bool): bool {
   endsAt = withEnds ? reserve((<usize>bytes << 2) + 32) : 0
   const scratch = reserve(scratchBytes(pieceBytes))
   setScratch(scratch, pieceBytes)
+  if (hasForm && !laySettled(bytes)) return false
   return windowAt != 0 && idsAt != 0 && scratch != 0 && (!withEnds || endsAt != 0)
 }
 
@@ -202,17 +212,78 @@ export function encode(family: i32, bytes: u32, final: bool, most: u32): u32 {
   return <u32>((encodeRange(family, windowAt, windowAt + bytes, final, idsAt, outEnd) - idsAt) >> 2)
 }
 
-/** The same with added tokens cut out first: what stands between two of them is encoded as if nothing stood around it. */
-export function encodeCut(family: i32, bytes: u32, final: bool, most: u32): u32 {
+/** What `encodeText` gives instead of a number of ids. */
+const ASKED: u32 = 0xffff_ffff
+const GAVE_UP: u32 = 0xffff_fffe
+
+/** Where `encodeText` was when it asked: the segment, up to where it is to be in its form, and where ids go on. */
+let cutAt: usize = 0
+let cutNext: usize = 0
+let cutSure: usize = 0
+let cutOut: usize = 0
+/** Bytes that normal forms have more than what they stand for, since the window was filled. */
+let grown: usize = 0
+
+/**
+ * As `encode`. `cuts`: added tokens are cut out first, and what stands between two of them is encoded as if nothing stood
+ * around it. `normalizes`: some of the text may have to be brought to its normal form. ASKED: see `settle`; then this is
+ * called again with `goesOn`. GAVE_UP: the form does not fit.
+ */
+export function encodeText(
+  family: i32,
+  bytes: u32,
+  final: bool,
+  most: u32,
+  cuts: bool,
+  normalizes: bool,
+  goesOn: bool,
+): u32 {
   const end = windowAt + bytes
   const outEnd = idsAt + (<usize>min<u32>(most, windowBytes) << 2)
   let at = windowAt
   let out = idsAt
+  if (goesOn) {
+    at = cutAt
+    out = cutOut
+  } else {
+    grown = 0
+  }
   while (at < end && out <= outEnd) {
-    const next = nextAdded(at, end, final)
-    const id = addedId
+    let next = end
+    if (goesOn) next = cutNext
+    else if (cuts) next = nextAdded(at, end, final)
+    const id = cuts ? addedId : NONE
     if (next > at) {
-      out = encodeRange(family, at, next, final || id != NONE, out, outEnd)
+      const closed = final || id != NONE
+      if (normalizes && (goesOn || firstTouched(at, next) != next)) {
+        // What a later character might still be joined to waits for it.
+        let sure = next
+        if (goesOn) sure = cutSure
+        else if (!closed) sure = lastUntouched(at, next)
+        if (sure == at) break
+        if (!goesOn) beginSettling(at)
+        goesOn = false
+        const outcome = settle(sure)
+        if (outcome == ASKS) {
+          cutAt = at
+          cutNext = next
+          cutSure = sure
+          cutOut = out
+          return ASKED
+        }
+        const size = settledEnd() - settledStart()
+        if (size > sure - at) grown += size - (sure - at)
+        // There is room for one id a byte of the window.
+        if (outcome != SETTLED || <usize>bytes + grown > <usize>windowBytes) return GAVE_UP
+        out = encodeRange(family, settledStart(), settledEnd(), closed, out, outEnd)
+        const rest = settledEnd() - reached
+        if (rest > sure - windowAt) return GAVE_UP
+        // The rest goes back to the window, as its own form: to be brought to it again changes nothing.
+        memory.copy(sure - rest, reached, rest)
+        reached = sure - rest
+      } else {
+        out = encodeRange(family, at, next, closed, out, outEnd)
+      }
       at = reached
     }
     if (id == NONE || at < next) break
