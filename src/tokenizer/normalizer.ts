@@ -53,7 +53,8 @@ export function readNormalizer(value: unknown, classes: ClassTable): Result<Norm
         replaced(from, pattern.value, literal, content)
       if (literal === null) return ok(replace)
       const leavesAscii = !isAscii.test(literal)
-      return ok(Object.assign(replace, { leaves: (text: string) => !text.includes(literal), leavesAscii }))
+      const inCore = (spellings: readonly string[]): CoreForm | null => replacementInCore(literal, content, spellings)
+      return ok(Object.assign(replace, { leaves: (text: string) => !text.includes(literal), leavesAscii, inCore }))
     }
     case "Prepend": {
       const prefix = stringOf(shape?.prepend)
@@ -69,6 +70,18 @@ export function readNormalizer(value: unknown, classes: ClassTable): Result<Norm
     default:
       return unsupported(`the normalizer ${type === "" ? JSON.stringify(value).slice(0, 80) : type}`)
   }
+}
+
+/**
+ * One character for another, for the core: `▁` as a blank, in vocabularies whose blanks stand for themselves. Null where
+ * it is not one that the core looks for, where its place takes more room, or where that could spell an added token.
+ */
+function replacementInCore(literal: string, content: string, spellings: readonly string[]): CoreForm | null {
+  const code = literal.codePointAt(0) ?? 0
+  if (code < 0x80 || String.fromCodePoint(code) !== literal || !literal.isWellFormed()) return null
+  if (content === "" || content.length > 1 || spellings.some((spelling) => spelling.includes(content))) return null
+  const all = [code, code]
+  return { characters: () => ({ touched: all, firsts: [] }), formOf: (text) => text.replaceAll(literal, () => content) }
 }
 
 /** A short text, normalized; as it was when that takes too many steps. */

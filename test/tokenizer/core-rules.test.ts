@@ -4,7 +4,10 @@
  */
 import { describe, expect, test } from "bun:test"
 import { type AddedToken, AddedTokens } from "../../src/tokenizer/added-tokens"
+import type { AlignedText } from "../../src/tokenizer/aligned-text"
 import { BpeCore, notPlain, type ScannerFamily } from "../../src/tokenizer/bpe-core"
+import { normalizedText, readNormalizer } from "../../src/tokenizer/normalizer"
+import { unicodeClass } from "../../src/tokenizer/unicode-class"
 import { UnicodeForm } from "../../src/tokenizer/unicode-form"
 import { nonStarters, whiteSpace, wordCharactersTiktoken } from "../../src/tokenizer/unicode-ranges"
 import { seededRandom } from "../support/random"
@@ -54,7 +57,7 @@ function idsByJavaScript(
   core: BpeCore,
   added: readonly AddedToken[],
   text: string,
-  form: UnicodeForm | null = null,
+  form: { normalize(text: AlignedText): { readonly text: string } } | null = null,
 ): number[] {
   const ids: number[] = []
   const wellFormed = text.toWellFormed()
@@ -218,6 +221,42 @@ describe("NFC in the core", () => {
     expect([...producible].sort()).toEqual([";", "K", "`"])
     for (const char of [...producible, "é"]) expect(form.inCore(["<|end|>", `<${char}>`])).toBeNull()
     expect(new UnicodeForm("NFKC").inCore([])).toBeNull()
+  })
+})
+
+describe("one character for another in the core", () => {
+  const angle = { special: false, singleWord: false, lstrip: false, rstrip: false, normalized: false }
+  const added = ["\n", "▁▁", "▁▁▁▁", "<b>"].map((content, i): AddedToken => ({ ...angle, id: 1000 + i, content }))
+  const spellings = added.map(({ content }) => content)
+  const replace = (content: string, literal = "▁") => {
+    const read = readNormalizer({ type: "Replace", pattern: { String: literal }, content }, unicodeClass)
+    if (!read.ok || read.value === null) throw new Error("no normalizer")
+    return read.value
+  }
+  const normalizer = replace(" ")
+
+  test(`gives texts the ids of the replaced text, behind the cut (seed ${seed})`, () => {
+    const random = seededRandom(seed)
+    const core = coreOf("whole")
+    const rules = normalizer.inCore!(spellings)!
+    expect(core.takeRules(added, rules)).toBe(true)
+    const form = { normalize: (text: AlignedText) => ({ text: normalizedText(normalizer, text.text) }) }
+    const bits = ["▁", "▁", "▁▁", " ", "\n", "<b>", "a", "ab", "é", "漢", "▂"]
+    for (let i = 0; i < 2000; i++) {
+      const text = joined(random, bits, Math.floor(random() * 20))
+      expect({ text, ids: idsByCore(core, text) }).toEqual({ text, ids: idsByJavaScript(core, added, text, form) })
+    }
+    const long = joined(random, bits, 300_000)
+    expect(Bun.deepEquals(idsByCore(core, long), idsByJavaScript(core, added, long, form))).toBe(true)
+  })
+
+  test("is not offered where an added token could be spelled, or the core does not look for the character", () => {
+    expect(normalizer.inCore!(["a b"])).toBeNull()
+    expect(replace("").inCore!([])).toBeNull()
+    expect(replace("ab").inCore!([])).toBeNull()
+    expect(replace("▁", " ").inCore!([])).toBeNull()
+    expect(replace(" ", "▁▁").inCore!([])).toBeNull()
+    expect(replace(" ", "\ud800").inCore!([])).toBeNull()
   })
 })
 

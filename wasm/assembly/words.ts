@@ -156,9 +156,12 @@ function writeMore(packed: u64, out: usize): void {
   store<u32>(out, <u32>(packed >> (2 * ID_BITS)) & ID_MASK, 20)
 }
 
-/** A word that the cache does not have: encodes it and, if its ids fit, lets the cache have it. */
+/**
+ * A word that the cache does not have: encodes it and, if its ids fit, lets the cache have it. What has more ids, as words
+ * of scripts that the vocabulary hardly knows, is for the caches of longer pieces.
+ */
 function encodeNew(at: usize, length: u32, low: u64, high: u64, bucket: usize, out: usize): usize {
-  const end = encodeUncached(at, length, out)
+  const end = encodeLong(at, length, out)
   const count = <u32>((end - out) >> 2)
   if (count > WORD_IDS_MAX || (length <= SHORT_BYTES_MAX && count <= SHORT_IDS_MAX) || count == 0) return end
   let packed: u64 = <u64>count << (3 * ID_BITS)
@@ -211,15 +214,12 @@ function encodeLong(at: usize, length: u32, out: usize): usize {
     if (entry != bucket) break
     entry += LONG_ENTRY
   }
+  const end = encodeHuge(at, length, out)
+  const count = <u32>((end - out) >> 2)
+  // Short words with few ids are for the caches of words.
+  if (count > LONG_IDS_MAX || count == 0 || (length <= WORD_BYTES_MAX && count <= WORD_IDS_MAX)) return end
   memory.copy(bucket + LONG_ENTRY, bucket, LONG_ENTRY)
   entry = bucket
-  const end = encodeUncached(at, length, out)
-  const count = <u32>((end - out) >> 2)
-  if (count == 0 || count > LONG_IDS_MAX) {
-    // The second place keeps what stood in the first.
-    store<u32>(entry, 0, 64)
-    return end
-  }
   v128.store(entry, a)
   v128.store(entry, b, 16)
   v128.store(entry, c, 32)
@@ -229,9 +229,9 @@ function encodeLong(at: usize, length: u32, out: usize): usize {
   return end
 }
 
-/** Sentences of text without blanks, most of all. */
+/** Sentences of text without blanks, most of all; and shorter pieces of many ids. */
 function encodeHuge(at: usize, length: u32, out: usize): usize {
-  if (length > HUGE_BYTES_MAX) return encodeUncached(at, length, out)
+  if (length > HUGE_BYTES_MAX || length <= 8) return encodeUncached(at, length, out)
   const entry = huges + (<usize>((hashLong(at, length) * MIX_B) >> (64 - HUGE_BITS)) << 9)
   const head = load<u32>(entry)
   if (head >> 16 == length && sameBytes(entry + 256, at, length)) {
@@ -241,7 +241,7 @@ function encodeHuge(at: usize, length: u32, out: usize): usize {
   }
   const end = encodeUncached(at, length, out)
   const count = <u32>((end - out) >> 2)
-  if (count == 0 || count > HUGE_IDS_MAX) return end
+  if (count > HUGE_IDS_MAX || (length <= LONG_BYTES_MAX && count <= LONG_IDS_MAX)) return end
   memory.copy(entry + 256, at, length)
   memory.copy(entry + 4, out, end - out)
   store<u32>(entry, count | (length << 16))
