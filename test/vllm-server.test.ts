@@ -1,6 +1,7 @@
 /** What HTTP clients see of vLLM engines that work, break and come back. */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
 import { rmSync } from "node:fs"
+import { outputOf } from "./support/engine-outputs"
 import { buildMockEngine, MockEngine } from "./support/mock-engine"
 import { makeQwen3Folder } from "./support/qwen3-folder"
 import { readEvents, type SentEvent } from "./support/sent-events"
@@ -225,6 +226,43 @@ describe("one engine", () => {
       expect(engine.adds).toHaveLength(before + 1)
     })
   })
+})
+
+test("what an engine says of transfers comes back, whichever the API", async () => {
+  const server = await startVllmServer()
+  const engine = await server.attach({ stepMs: null })
+  const transfers = {
+    kv_transfer_params: { do_remote_decode: true, remote_block_ids: [1, 2], remote_host: "a" },
+    ec_transfer_params: { hash: { size: 3 } },
+  }
+  const { kv_transfer_params: kv, ec_transfer_params: ec } = transfers
+  for (const [kvSaid, ecSaid] of [
+    [null, null],
+    [kv, null],
+    [null, ec],
+  ] as const) {
+    const expected = { kv_transfer_params: kvSaid, ec_transfer_params: ecSaid }
+    for (const { path, body, isResponses } of surfaces) {
+      const send = async (extra: object) => {
+        const reply = server.post(path, { ...body, ...transfers, ...extra })
+        await engine.until(() => engine.live.length === 1)
+        // What the client said has reached it.
+        expect(engine.adds.at(-1)!.sampling_params).toMatchObject({ extra_args: transfers })
+        const [requestId] = engine.live
+        engine.sayOutputs([
+          outputOf({ requestId: requestId!, tokenIds: [100], fields: { 5: 1, 8: kvSaid, 9: ecSaid } }),
+        ])
+        engine.end(requestId!)
+        return await reply
+      }
+      expect([path, (await send({})).json]).toMatchObject([path, expected])
+      if (!isResponses) continue
+      const events = readEvents((await send({ stream: true })).text)
+      expect(events.at(-1)!.json.response).toMatchObject(expected)
+    }
+  }
+  engine.vanish()
+  await server.stop()
 })
 
 describe("two engines", () => {

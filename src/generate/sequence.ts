@@ -156,6 +156,7 @@ export class Sequence implements EngineReceiver {
         usage,
         timing: this.timing(),
         kvTransferParams: output.kvTransferParams,
+        ecTransferParams: output.ecTransferParams,
       })
     }
     parts.onEnd(finish === Finish.error)

@@ -71,7 +71,9 @@ export interface EngineOutput {
   /** -1 while unknown. */
   queuedAt: number
   scheduledAt: number
+  /** What whoever continues the request elsewhere must be told; null = nothing. */
   kvTransferParams: Json
+  ecTransferParams: Json
 }
 
 /** An output that says nothing yet, for an engine to reuse; it owns `tokenIds` from now on. */
@@ -91,6 +93,7 @@ export function emptyOutput(tokenIds: Uint32Array): EngineOutput {
     queuedAt: -1,
     scheduledAt: -1,
     kvTransferParams: null,
+    ecTransferParams: null,
   }
 }
 

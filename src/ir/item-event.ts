@@ -30,6 +30,7 @@ export interface Outcome {
   readonly usage: ChoiceUsage
   readonly timing: ChoiceTiming
   readonly kvTransferParams: unknown
+  readonly ecTransferParams: unknown
 }
 
 /** Token counts of one choice. `outputTokens` includes the stop token. */

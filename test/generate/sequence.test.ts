@@ -126,6 +126,7 @@ function done(outputTokens: number, finish: "stop" | "length" = "stop", stopReas
       usage: { promptTokens: 7, outputTokens, reasoningTokens: 0, cachedTokens: 3, cacheWriteTokens: 0 },
       timing: { queuedAt: 1, scheduledAt: 2, firstTokenAt: 5, lastTokenAt: 5 },
       kvTransferParams: null,
+      ecTransferParams: null,
     },
   }
 }

@@ -393,6 +393,11 @@ export class TestEngine {
     }, stepMs)
   }
 
+  /** It is done with a request, about which a test has said everything. */
+  end(id: string): void {
+    this.forget(id)
+  }
+
   private forget(id: string): void {
     this.running.delete(id)
     this.strict.finish(id)

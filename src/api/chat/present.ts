@@ -37,7 +37,7 @@ export function presentChat(exchange: Exchange<ChatAsk>, folds: readonly Fold[])
     prompt_token_ids: ask.returnTokenIds ? tokenList(prompt.tokenIds) : null,
     prompt_text: ask.returnPromptText ? prompt.text : null,
     kv_transfer_params: outcome?.kvTransferParams ?? null,
-    ec_transfer_params: null,
+    ec_transfer_params: outcome?.ecTransferParams ?? null,
     metrics: config.enablePerRequestMetrics && outcome !== null ? timingBody(outcome) : null,
   }
 }

@@ -38,7 +38,7 @@ export function presentCompletion(exchange: Exchange<CompletionAsk>, folds: read
     system_fingerprint: systemFingerprint,
     usage: completionUsage(exchange, folds),
     kv_transfer_params: outcome?.kvTransferParams ?? null,
-    ec_transfer_params: null,
+    ec_transfer_params: outcome?.ecTransferParams ?? null,
     metrics: config.enablePerRequestMetrics && outcome !== null ? timingBody(outcome) : null,
   }
 }

@@ -73,7 +73,7 @@ export function presentResponse(exchange: Exchange<ResponseAsk>, fold: Fold | nu
     max_output_tokens: sampling.maxTokens,
     usage: usage === null ? null : responseUsage(usage),
     kv_transfer_params: outcome?.kvTransferParams ?? null,
-    ec_transfer_params: null,
+    ec_transfer_params: outcome?.ecTransferParams ?? null,
     input_messages: null,
     output_messages: null,
     ...(config.enablePerRequestMetrics && outcome !== null && { metrics: timingBody(outcome) }),

@@ -76,6 +76,7 @@ export class ChunkReader {
     output.logprobs = isRecord(choice.logprobs) ? tokenLogprobRows(choice.logprobs.content ?? null, ids.length) : null
     output.promptLogprobs = promptLogprobRows(chunk.prompt_logprobs ?? null, this.promptTokenIds)
     output.kvTransferParams = chunk.kv_transfer_params ?? null
+    output.ecTransferParams = chunk.ec_transfer_params ?? null
     return true
   }
 }

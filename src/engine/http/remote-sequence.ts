@@ -111,9 +111,9 @@ export class RemoteSequence implements EngineSequence, EventSink {
 
   /** Behind the last tokens only counts matter. */
   private readBehind(data: string): "usage" {
-    const { finish, end, logprobs, kvTransferParams } = this.output
+    const { finish, end, logprobs, kvTransferParams, ecTransferParams } = this.output
     const kind = this.reader.read(data, this.output)
-    if (kind === "tokens") Object.assign(this.output, { finish, end, logprobs, kvTransferParams })
+    if (kind === "tokens") Object.assign(this.output, { finish, end, logprobs, kvTransferParams, ecTransferParams })
     return "usage"
   }
 

@@ -98,6 +98,7 @@ export class OutputDelivery {
     output.queuedAt = -1
     output.scheduledAt = -1
     output.kvTransferParams = null
+    output.ecTransferParams = null
     if (batch.present[i]! !== 0 && !this.takeFields(link, sequence, i)) return
     if (output.finish !== Finish.error) {
       sequence.constraintPending = false
@@ -118,8 +119,9 @@ export class OutputDelivery {
     const promptLogprobs = fields.promptLogprobs(i)
     const prefill = fields.prefillStats(i)
     const events = fields.events(i)
-    const transfer = fields.kvTransferParams(i)
-    for (const field of [logprobs, promptLogprobs, prefill, events, transfer]) {
+    const kvTransfer = fields.kvTransferParams(i)
+    const ecTransfer = fields.ecTransferParams(i)
+    for (const field of [logprobs, promptLogprobs, prefill, events, kvTransfer, ecTransfer]) {
       if (field.ok) continue
       this.log(`an output of ${sequence.id} cannot be read: ${field.error.message}`)
       const { id, ended } = sequence
@@ -138,7 +140,8 @@ export class OutputDelivery {
       output.scheduledAt = link.clock.ours(events.value.scheduledAt)
       link.counters.preemptions += events.value.preemptions
     }
-    if (transfer.ok) output.kvTransferParams = transfer.value
+    if (kvTransfer.ok) output.kvTransferParams = kvTransfer.value
+    if (ecTransfer.ok) output.ecTransferParams = ecTransfer.value
     return true
   }
 
