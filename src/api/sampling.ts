@@ -259,6 +259,9 @@ function logprobFault(body: SamplingFields, extras: SamplingExtras, context: Low
   return null
 }
 
+/** Wrong keys that an error lists. */
+const biasKeysShown = 100
+
 function lowerBias(
   bias: { readonly [id: string]: number } | null,
   context: LowerContext,
@@ -272,7 +275,9 @@ function lowerBias(
     else lowered.set(id, Math.max(-100, Math.min(100, value)))
   }
   if (bad.length === 0) return ok(lowered)
-  return err(invalid("logit_bias", `logit_bias has keys that are no token ids: ${bad.slice(0, 10).join(", ")}.`))
+  const more = bad.length > biasKeysShown ? ` and ${bad.length - biasKeysShown} more` : ""
+  const shown = bad.slice(0, biasKeysShown).join(", ")
+  return err(invalid("logit_bias", `logit_bias has keys that are no token ids: ${shown}${more}.`))
 }
 
 const structuredSlots = ["json", "regex", "choice", "grammar", "json_object", "structural_tag"] as const

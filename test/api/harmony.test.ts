@@ -271,6 +271,27 @@ describe("responses", () => {
     expect(second.json.usage.input_tokens).toBe(json.count)
   })
 
+  test("show the model all parts of its reasoning, one a line", async () => {
+    const tokens = async (path: string, body: object): Promise<number> => {
+      const { json } = await server.post(path, body)
+      return json.count ?? json.usage.input_tokens
+    }
+    const user = { role: "user", content: "Hi" }
+    const parts = ["One.", "Two."].map((text) => ({ type: "reasoning_text", text }))
+    const last = { type: "function_call", call_id: "a", name: "look", arguments: "{}" }
+    const output = { type: "function_call_output", call_id: "a", output: "blue" }
+    const input = [user, { type: "reasoning", summary: [], content: parts }, last, output]
+    const calls = [{ id: "a", function: { name: "look", arguments: "{}" } }]
+    const messages = (reasoning: string) => [
+      user,
+      { role: "assistant", reasoning, tool_calls: calls },
+      { role: "tool", tool_call_id: "a", content: "blue" },
+    ]
+    const ours = await tokens("/v1/responses", { input, tools: responseTools, vllm_xargs: { sim_text: answer } })
+    expect(ours).toBe(await tokens("/tokenize", { messages: messages("One.\nTwo."), tools: chatTools }))
+    expect(ours).not.toBe(await tokens("/tokenize", { messages: messages("One."), tools: chatTools }))
+  })
+
   test("refuse an effort that the model does not know", async () => {
     const { status, json } = await server.post("/v1/responses", { input: "Hi", reasoning: { effort: "none" } })
     expect([status, json.error.param]).toEqual([400, "reasoning_effort"])

@@ -37,7 +37,7 @@ export function lowerInput(
     messages.push(plainMessage("user", input))
     return ok({ messages, media: null, continueFinalMessage: false })
   }
-  const items = new ItemReader(messages, context.config.responsesExtensions.includes("custom_tools"))
+  const items = new ItemReader(messages, context)
   for (const [index, item] of input.entries()) {
     if (!isRecord(item)) return fault(index, "an item must be an object.")
     const refused = items.read(item, index)
@@ -70,7 +70,8 @@ function isMessage(item: Item): boolean {
 
 function hasText(message: Message | undefined): boolean {
   if (message === undefined || message.role !== "assistant" || message.content === null) return false
-  return typeof message.content === "string" ? message.content !== "" : message.content.length > 0
+  if (typeof message.content === "string") return message.content !== ""
+  return message.content.some((part) => part.type !== "text" || part.text !== "")
 }
 
 function plainMessage(role: string, content: Message["content"]): Message {
@@ -90,11 +91,13 @@ class ItemReader {
   readonly media: MediaUse[] = []
   private readonly messages: Message[]
   private readonly takesCustomCalls: boolean
+  private readonly joinsReasoning: boolean
   private pending: Pending | null = null
 
-  constructor(messages: Message[], takesCustomCalls: boolean) {
+  constructor(messages: Message[], { config, model }: LowerContext) {
     this.messages = messages
-    this.takesCustomCalls = takesCustomCalls
+    this.takesCustomCalls = config.responsesExtensions.includes("custom_tools")
+    this.joinsReasoning = model.writesHarmony
   }
 
   /** Gives a fault, or null when the item was taken. */
@@ -157,7 +160,11 @@ class ItemReader {
   private reasoning(item: Item, index: number): Fault | null {
     const encrypted = item.encrypted_content ?? null
     if (encrypted !== null && encrypted !== "") return fault(index, "encrypted reasoning is not supported.")
-    const text = firstText(item.content) ?? firstText(item.summary) ?? ""
+    const content = reasoningTexts(item.content ?? null)
+    const summary = reasoningTexts(item.summary ?? null)
+    if (content === null || summary === null) return fault(index, "reasoning must be a list of parts with text.")
+    // Harmony shows the model all of its analysis, chat templates have room for one text (RESPONSES 2).
+    const text = (this.joinsReasoning ? content.join("\n") : content[0]) || summary[0] || ""
     if (text === "") return null
     if (this.pending !== null && this.pending.reasoning !== null) this.flush()
     this.assistant().reasoning = text
@@ -258,7 +265,14 @@ function joinTexts(content: Message["content"]): Message["content"] {
   return text
 }
 
-function firstText(parts: Json | undefined): string | null {
-  const first = Array.isArray(parts) ? parts[0] : undefined
-  return isRecord(first) && typeof first.text === "string" && first.text !== "" ? first.text : null
+/** The texts of a reasoning item's parts; null when they are none. */
+function reasoningTexts(parts: Json): string[] | null {
+  if (parts === null) return []
+  if (!Array.isArray(parts)) return null
+  const texts: string[] = []
+  for (const part of parts) {
+    if (!isRecord(part) || typeof part.text !== "string") return null
+    texts.push(part.text)
+  }
+  return texts
 }

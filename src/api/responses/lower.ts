@@ -146,10 +146,11 @@ function logprobsFault(body: ResponseBody, context: LowerContext): InvalidReques
 }
 
 function valueFault(body: ResponseBody): InvalidRequest | null {
-  const words = (param: string, value: string | null | undefined, allowed: readonly string[]): InvalidRequest | null =>
+  // The top-level field is the param, the words name the field itself.
+  const words = (field: string, value: string | null | undefined, allowed: readonly string[]): InvalidRequest | null =>
     value === null || value === undefined || allowed.includes(value)
       ? null
-      : invalid(param, `${param} must be one of ${allowed.join(", ")}, got '${value.slice(0, 64)}'.`)
+      : invalid(field.split(".", 1)[0]!, `${field} must be one of ${allowed.join(", ")}, got '${value.slice(0, 64)}'.`)
   const reply = body.max_output_tokens ?? null
   if (reply !== null && reply < 1) {
     return invalid("max_output_tokens", `max_output_tokens must be at least 1, got ${reply}.`)
@@ -166,34 +167,42 @@ function valueFault(body: ResponseBody): InvalidRequest | null {
   }
   const salt = body.cache_salt ?? ""
   // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is one of the characters that the rule names
-  if (salt.length > 128 || /[@/\\\u0000]/.test(salt)) {
-    return invalid("cache_salt", "cache_salt must be at most 128 characters and without @, /, \\ and NUL.")
+  if (isLonger(salt, cacheSaltCharsMax) || /[@/\\\u0000]/.test(salt)) {
+    return invalid(
+      "cache_salt",
+      `cache_salt must be at most ${cacheSaltCharsMax} characters and without @, /, \\ and NUL.`,
+    )
   }
   return (
     words("truncation", body.truncation, ["disabled", "auto"]) ??
     words("service_tier", body.service_tier, ["auto", "default", "flex", "scale", "priority"]) ??
     words("prompt_cache_retention", body.prompt_cache_retention, ["in_memory", "in-memory", "24h"]) ??
-    words("text", body.text?.verbosity, ["low", "medium", "high"]) ??
-    words("reasoning", body.reasoning?.summary, ["auto", "concise", "detailed"]) ??
-    words("reasoning", body.reasoning?.generate_summary, ["auto", "concise", "detailed"])
+    words("text.verbosity", body.text?.verbosity, ["low", "medium", "high"]) ??
+    words("reasoning.summary", body.reasoning?.summary, ["auto", "concise", "detailed"]) ??
+    words("reasoning.generate_summary", body.reasoning?.generate_summary, ["auto", "concise", "detailed"])
   )
 }
 
+const cacheSaltCharsMax = 128
 const metadataPairsMax = 16
 const metadataKeyCharsMax = 64
 const metadataValueCharsMax = 512
 
-/** Limits count characters, not bytes or UTF-16 units. */
+/** Limits count characters, not bytes or UTF-16 units; of these a character has two at most. */
+function isLonger(text: string, charsMax: number): boolean {
+  return text.length > 2 * charsMax || (text.length > charsMax && [...text].length > charsMax)
+}
+
 function metadataFault(metadata: { readonly [key: string]: Json } | null): InvalidRequest | null {
   if (metadata === null) return null
   const pairs = Object.entries(metadata)
   if (pairs.length > metadataPairsMax) return invalid("metadata", `metadata has more than ${metadataPairsMax} pairs.`)
   for (const [key, value] of pairs) {
-    if ([...key].length > metadataKeyCharsMax) {
+    if (isLonger(key, metadataKeyCharsMax)) {
       return invalid("metadata", `a metadata key has more than ${metadataKeyCharsMax} characters.`)
     }
     if (typeof value !== "string") return invalid("metadata", "metadata values must be strings.")
-    if ([...value].length > metadataValueCharsMax) {
+    if (isLonger(value, metadataValueCharsMax)) {
       return invalid("metadata", `a metadata value has more than ${metadataValueCharsMax} characters.`)
     }
   }

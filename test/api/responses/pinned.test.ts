@@ -98,7 +98,12 @@ test("5: nothing to answer is refused", async () => {
   const dangling = [
     { type: "reasoning", status: "incomplete", summary: [], content: [{ type: "reasoning_text", text: "a" }] },
   ]
-  for (const input of [[], dangling, [{ type: "reasoning", summary: [] }]]) {
+  const empty = { type: "output_text", text: "" }
+  const nothingToGoOnWith = [[empty, empty], [], "", null].map((content) => [
+    { role: "user", content: "Hi" },
+    { role: "assistant", status: "incomplete", content },
+  ])
+  for (const input of [[], dangling, [{ type: "reasoning", summary: [] }], ...nothingToGoOnWith]) {
     expect(await refusal({ input })).toEqual([400, "BadRequestError", "input"])
   }
   expect((await server.post(path, { ...body("x"), input: [], instructions: "Say something." })).status).toBe(200)
@@ -376,12 +381,37 @@ describe("input items", () => {
       [{ type: "message", content: "x" }, "input"],
       [{ role: "tool", content: "x" }, "input"],
       [{ content: "x" }, "input"],
+      [{ type: "reasoning", content: "abc", summary: [] }, "input"],
+      [{ type: "reasoning", content: [{ type: "reasoning_text" }], summary: [] }, "input"],
+      [{ type: "reasoning", summary: ["abc"] }, "input"],
       ["text", "input"],
       [null, "input"],
     ] as const) {
       expect([item, await refusal({ input: [user, item] })]).toEqual([item, [400, "BadRequestError", param]])
     }
   })
+})
+
+test("words that are refused are told with the field that has them, and the list of those that are taken", async () => {
+  for (const [extra, words] of [
+    [{ text: { verbosity: "loud" } }, "text.verbosity must be one of low, medium, high, got 'loud'."],
+    [{ reasoning: { summary: "long" } }, "reasoning.summary must be one of auto, concise, detailed, got 'long'."],
+    [{ service_tier: "gold" }, "service_tier must be one of auto, default, flex, scale, priority, got 'gold'."],
+  ] as const) {
+    const { json } = await server.post(path, body("x", extra))
+    expect([json.error.param, json.error.message]).toEqual([Object.keys(extra)[0]!, words])
+  }
+})
+
+test("a cache salt has at most 128 characters, and keys of logit_bias that are no ids are listed", async () => {
+  expect((await server.post(path, body("x", { cache_salt: "🎉".repeat(128) }))).status).toBe(200)
+  for (const cache_salt of ["🎉".repeat(129), "a".repeat(129), "a/b", "a\\b", "a\0b", ""]) {
+    expect(await refusal(body("x", { cache_salt }))).toEqual([400, "BadRequestError", "cache_salt"])
+  }
+  const logit_bias = Object.fromEntries(Array.from({ length: 102 }, (_, i) => [`no${i}`, 1]))
+  const { json } = await server.post(path, body("x", { logit_bias }))
+  expect(json.error).toMatchObject({ param: "logit_bias", code: 400 })
+  expect(json.error.message).toMatch(/: no0, no1, .*, no98, no99 and 2 more\.$/)
 })
 
 test("text formats are checked", async () => {
