@@ -46,6 +46,8 @@ export interface Config {
   readonly chatTemplateContentFormat: "auto" | "string" | "openai"
   readonly trustRequestChatTemplate: boolean
   readonly trustRequestMmKwargs: boolean
+  /** Which generation of Cohere's formats templates are told (`cohere_format`), where nothing else says so. */
+  readonly cohereFormat: "cmd3" | "cmd4"
   readonly defaultChatTemplateKwargs: { readonly [name: string]: Json }
   readonly reasoningEffortMap: { readonly [level: string]: string }
   readonly responseRole: string
@@ -237,6 +239,7 @@ export const defaultConfig: Config = {
   chatTemplateContentFormat: "auto",
   trustRequestChatTemplate: false,
   trustRequestMmKwargs: false,
+  cohereFormat: "cmd4",
   defaultChatTemplateKwargs: {},
   reasoningEffortMap: {},
   responseRole: "assistant",

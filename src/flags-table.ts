@@ -181,6 +181,13 @@ export const flagTable: readonly Flag[] = [
   ),
   one(
     "prompts",
+    "cohere-format",
+    choiceValue("cmd4", "cmd3"),
+    "cohereFormat",
+    "Told to chat templates as cohere_format, under all other kwargs.",
+  ),
+  one(
+    "prompts",
     "trust-request-chat-template",
     booleanValue,
     "trustRequestChatTemplate",

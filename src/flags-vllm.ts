@@ -97,7 +97,7 @@ export const unsupportedFlags: ReadonlySet<string> = new Set(
   data-parallel-external-lb data-parallel-multi-port-external-lb data-parallel-supervisor-port
   dp-supervisor-probe-interval-s dp-supervisor-probe-timeout-s dp-supervisor-probe-failure-threshold
   enable-elastic-ep elastic-ep-max-dp-size otlp-traces-endpoint collect-detailed-traces
-  show-hidden-metrics-for-version custom-histogram-buckets cohere-is-reasoning-model cohere-format
+  show-hidden-metrics-for-version custom-histogram-buckets cohere-is-reasoning-model
   anthropic-disabled-thinking-effort enable-flash-late-interaction renderer-num-workers
   per-request-spec-decode-metrics fail-on-environ-validation logging-config calculate-kv-scales
   disable-frontend-multiprocessing enable-log-stats max-long-partial-prefills max-num-partial-prefills

@@ -79,7 +79,8 @@ describe("serve", () => {
       --max-media-request-body-size 2m
       --max-request-body-seconds 33 --max-stop-string-length 44
       --max-concurrent-requests 8 --max-num-queued-reqs 0 --max-n-sequences 7 --max-stop-strings 6
-      --max-completion-prompts 5 --max-num-bad-words 4 --max-stream-buffer-size 3K --max-kept-derender-tokens 99 --skip-model-name-validation
+      --max-completion-prompts 5 --max-num-bad-words 4 --max-stream-buffer-size 3K --skip-model-name-validation
+      --max-kept-derender-tokens 99 --cohere-format cmd3
       --sim-step-ms 0.5 --sim-prefill-ms 0 --sim-max-num-seqs 2 --sim-seed 42 --sim-allow-scripts false
       --sim-restart-ms 100`.split(/\s+/)
     const used = new Set(words.filter((word) => word.startsWith("--")).map((word) => word.slice(2)))
@@ -104,6 +105,7 @@ describe("serve", () => {
       chatTemplateContentFormat: "string",
       trustRequestChatTemplate: true,
       trustRequestMmKwargs: true,
+      cohereFormat: "cmd3",
       defaultChatTemplateKwargs: { a: { b: 1 } },
       reasoningEffortMap: { high: "max" },
       responseRole: "bot",

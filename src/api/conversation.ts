@@ -186,7 +186,8 @@ export function lowerTools(tools: Static<typeof chatTools>): FunctionTool[] {
 
 /**
  * Template variables of a request: server defaults, then the request's, then what follows from the effort. `null` and
- * `"auto"` never override. Source: RESPONSES 3, RENDER 4.
+ * `"auto"` never override. Every model's templates are told Cohere's format, as vLLM tells them: those that do not read
+ * it never see it. Source: RESPONSES 3, RENDER 4.
  */
 export function lowerTemplateKwargs(
   asked: { readonly [name: string]: Json } | null,
@@ -195,7 +196,7 @@ export function lowerTemplateKwargs(
 ): Result<{ readonly [name: string]: Json }, InvalidRequest> {
   const { config } = context
   if (asked !== null && "chat_template" in asked && !config.trustRequestChatTemplate) return err(untrustedTemplate)
-  const kwargs: { [name: string]: Json } = {}
+  const kwargs: { [name: string]: Json } = { cohere_format: config.cohereFormat }
   for (const source of [config.defaultChatTemplateKwargs, asked ?? {}]) {
     for (const [name, value] of Object.entries(source)) {
       if (value === null || value === "auto") continue

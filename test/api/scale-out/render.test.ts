@@ -221,7 +221,7 @@ describe("the rendered request", () => {
       model: "sluice-simulator",
       reasoning_ended: expect.any(Boolean),
       reasoning_parser_kwargs: {
-        chat_template_kwargs: { add_generation_prompt: true, continue_final_message: false },
+        chat_template_kwargs: { cohere_format: "cmd4", add_generation_prompt: true, continue_final_message: false },
       },
       return_token_ids: null,
       output_mode: "tokens",
@@ -230,7 +230,7 @@ describe("the rendered request", () => {
         tool_choice: null,
         parallel_tool_calls: true,
         include_reasoning: true,
-        chat_template_kwargs: { add_generation_prompt: true, continue_final_message: false },
+        chat_template_kwargs: { cohere_format: "cmd4", add_generation_prompt: true, continue_final_message: false },
         history_tool_call_cnt: 0,
       },
       stream: false,
@@ -338,10 +338,7 @@ if (!transcriptsExist) test.skip("what vLLM's render server answered", () => {})
 const compareRendered = (): void => {
   let renderer: TestServer
   beforeAll(async () => {
-    renderer = await startTestRenderer({
-      profile: await qwen3Profile(),
-      config: { defaultChatTemplateKwargs: { cohere_format: "cmd4" } },
-    })
+    renderer = await startTestRenderer({ profile: await qwen3Profile() })
   })
   afterAll(() => renderer.stop())
 
