@@ -55,6 +55,13 @@ export class HeldTexts {
     return parts
   }
 
+  /** Bytes of the body that `body` gives. */
+  bodyBytes(json: string): number {
+    let bytes = 0
+    for (const part of this.parts(json)) bytes += typeof part === "string" ? Buffer.byteLength(part) : part.length
+    return bytes
+  }
+
   /** JSON text with stand-ins as a body, sent in views of what is held: nothing grows with it. */
   body(json: string): ReadableStream<Uint8Array> {
     const parts = this.parts(json)

@@ -19,7 +19,9 @@ async function passed(body: string): Promise<{ json: string; held: number }> {
   if (!read.ok) throw new Error(JSON.stringify(read.error))
   const { value, held } = read.value
   if (held === null) return { json: jsonText(value), held: 0 }
-  return { json: await new Response(held.body(jsonText(value))).text(), held: held.count }
+  const bytes = await new Response(held.body(jsonText(value))).bytes()
+  expect(held.bodyBytes(jsonText(value))).toBe(bytes.length)
+  return { json: new TextDecoder().decode(bytes), held: held.count }
 }
 
 async function plain(body: string): Promise<string> {

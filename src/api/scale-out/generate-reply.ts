@@ -1,3 +1,4 @@
+import type { Json } from "../../ir/conversation"
 import type { EngineError } from "../../ir/engine"
 import type { ChoiceUsage, ItemSink, Outcome } from "../../ir/item-event"
 import { tokenList } from "../../ir/token-list"
@@ -25,7 +26,7 @@ export function presentGenerate(exchange: Exchange<GenerateAsk>, folds: readonly
     prompt_logprobs: promptRows === null ? null : promptLogprobs(promptRows, facts.tokenText),
     prompt_token_id_logprobs: null,
     prompt_token_ids: ask.returnTokenIds ? tokenList(prompts[0]!.tokenIds) : null,
-    mm_placeholders: null,
+    mm_placeholders: ask.returnTokenIds ? placeholders(exchange) : null,
     metrics: hasMetrics ? timingBody(outcome) : null,
     kv_transfer_params: outcome?.kvTransferParams ?? null,
     ec_transfer_params: null,
@@ -43,6 +44,11 @@ export function presentGenerate(exchange: Exchange<GenerateAsk>, folds: readonly
       ...(ask.outputMode === "derender" && { message: chatMessage(fold, ask.toolChoice, config.responseRole, "") }),
     })),
   }
+}
+
+/** Where media stand in a prompt that came with them expanded; null where nobody here knows. */
+function placeholders({ media }: Exchange<GenerateAsk>): Json {
+  return media?.features?.mm_placeholders ?? null
 }
 
 function presentLogprobs({ ask, facts }: Exchange<GenerateAsk>, positions: readonly PositionLogprobs[]): object | null {
@@ -155,12 +161,14 @@ class GenerateChoice extends FoldView {
       promptRows === null ? "" : `,"prompt_logprobs":${jsonLine(promptLogprobs(promptRows, exchange.facts.tokenText))}`
     const promptIds =
       this.isFirst && ask.returnTokenIds ? `,"prompt_token_ids":${jsonLine(tokenList(prompts[0]!.tokenIds))}` : ""
+    const places = this.isFirst && ask.returnTokenIds ? placeholders(exchange) : null
+    const spans = places === null ? "" : `,"mm_placeholders":${jsonLine(places)}`
     this.isFirst = false
     const params = outcome?.kvTransferParams ?? null
     const transfer = params === null ? "" : `,"kv_transfer_params":${jsonLine(params)}`
     this.write(
       `${this.head},"token_ids":[${ids.join(",")}],"finish_reason":${finish},"stop_reason":${stopReason},` +
-        `"logprobs":${logprobs}${text}}],"usage":${usage}${promptIds}${promptLogs}${transfer}}\n\n`,
+        `"logprobs":${logprobs}${text}}],"usage":${usage}${promptIds}${spans}${promptLogs}${transfer}}\n\n`,
     )
   }
 }

@@ -132,7 +132,7 @@ export class RemoteSequence implements EngineSequence, EventSink {
     try {
       const reply = await fetch(`${upstream.url}/inference/v1/generate`, {
         method: "POST",
-        headers: this.headers(),
+        headers: { ...this.headers(), ...(held !== null && { "content-length": String(held.bodyBytes(body)) }) },
         // A stream is read once, so each try has its own.
         body: held === null ? body : held.body(body),
         signal: this.cancel.signal,

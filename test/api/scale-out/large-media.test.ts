@@ -108,6 +108,7 @@ describeHere("a request with 200 MB of media", () => {
 
   test("is forwarded to a token-in service as it came, and costs its own length", async () => {
     let taken = new Taken()
+    let length = 0
     const service = Bun.serve({
       port: 0,
       development: false,
@@ -115,6 +116,7 @@ describeHere("a request with 200 MB of media", () => {
       fetch: async (request) => {
         if (request.method === "GET") return new Response("")
         taken = new Taken()
+        length = Number(request.headers.get("content-length"))
         for await (const chunk of request.body!) taken.push(chunk)
         const choice = { index: 0, token_ids: [9707, 151_645], finish_reason: "stop" }
         return new Response(`data: ${JSON.stringify({ choices: [choice] })}\n\ndata: [DONE]\n\n`)
@@ -126,6 +128,7 @@ describeHere("a request with 200 MB of media", () => {
       const reply = await send(server, "/v1/chat/completions")
       expect([reply.status, await reply.text()]).toEqual([200, expect.stringContaining("Hello")])
       expect([taken.bytes, taken.digest]).toEqual([payloadBytes, digest])
+      expect(length).toBeGreaterThan(payloadBytes)
       const grown = memory(server.pid, "VmHWM") - base
       expect(grown).toBeLessThan(payloadBytes + slackBytes)
     } finally {

@@ -215,6 +215,11 @@ describe("served by vLLM's engines", () => {
     const engine = await server.attach({ stepMs: 0 })
     const { status, text } = await server.post("/inference/v1/generate", generate)
     expect([status, text]).toEqual([200, expect.stringContaining("token_ids")])
+    const told = { ...generate, return_token_ids: true }
+    const { mm_placeholders } = (await server.post("/inference/v1/generate", told)).json
+    const [first, ...rest] = await server.events("/inference/v1/generate", told)
+    expect([mm_placeholders, first!.json.mm_placeholders]).toEqual([features.mm_placeholders, features.mm_placeholders])
+    expect(rest.filter((event) => event.json !== null && "mm_placeholders" in event.json)).toEqual([])
     expect(engine.adds[0]!.prompt_token_ids).toEqual(generate.token_ids)
     expect(engine.adds[0]!.mm_features).toMatchObject([
       {
@@ -228,7 +233,7 @@ describe("served by vLLM's engines", () => {
     const broken = { ...features, kwargs_data: { image: ["AAEC"] } }
     const refused = await server.post("/inference/v1/generate", { ...generate, features: broken })
     expect([refused.status, refused.json.error.param]).toEqual([400, "features"])
-    expect([engine.adds.length, engine.deaths]).toEqual([1, []])
+    expect([engine.adds.length, engine.deaths]).toEqual([3, []])
     await server.stop()
   })
 })
