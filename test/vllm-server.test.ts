@@ -1,7 +1,8 @@
 /** What HTTP clients see of vLLM engines that work, break and come back. */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
 import { rmSync } from "node:fs"
-import { outputOf } from "./support/engine-outputs"
+import { messageOf, outputOf } from "./support/engine-outputs"
+import { float } from "./support/message-pack"
 import { buildMockEngine, MockEngine } from "./support/mock-engine"
 import { makeQwen3Folder } from "./support/qwen3-folder"
 import { readEvents, type SentEvent } from "./support/sent-events"
@@ -226,6 +227,46 @@ describe("one engine", () => {
       expect(engine.adds).toHaveLength(before + 1)
     })
   })
+})
+
+test("timings are those of the engine's own clock, and the first token's latency is that of ours", async () => {
+  const server = await startVllmServer({}, {}, { enablePerRequestMetrics: true })
+  const engine = await server.attach({ stepMs: null })
+  // This machine's clock never says so; nor is any of it when the messages come.
+  const clock = 5e6
+  for (const { path, body } of surfaces) {
+    const reply = server.post(path, body)
+    await engine.until(() => engine.live.length === 1)
+    const requestId = engine.live[0]!
+    const step = (at: number, fields: object) =>
+      engine.say(messageOf([outputOf({ requestId, tokenIds: [100], fields: { ...fields } })], clock + at))
+    const event = (type: number, at: number) => ({ type, timestamp: float(clock + at) })
+    step(1.5, { 7: [event(1, 1), event(2, 1.25)] })
+    // It was put back for want of memory, and scheduled again.
+    step(3, { 7: [event(3, 2), event(2, 2.5)] })
+    step(3.5, { 5: 1 })
+    engine.end(requestId)
+    expect([path, (await reply).json.metrics]).toEqual([
+      path,
+      {
+        time_to_first_token_ms: 250,
+        generation_time_ms: 2_000,
+        queue_time_ms: 250,
+        mean_itl_ms: 1_000,
+        tokens_per_second: 3 / 2.25,
+        speculative_decoding: null,
+      },
+    ])
+  }
+  const metrics = (await server.get("/metrics")).text
+  const sum = (name: string) => Number(new RegExp(`^vllm:${name}_seconds_sum\\{.*\\} (\\S+)$`, "m").exec(metrics)![1])
+  expect(sum("request_queue_time")).toBe(0.75)
+  expect(sum("request_prefill_time")).toBe(0.75)
+  expect(sum("request_decode_time")).toBe(6)
+  expect(sum("time_to_first_token")).toBeGreaterThan(0)
+  expect(sum("time_to_first_token")).toBeLessThan(30)
+  engine.vanish()
+  await server.stop()
 })
 
 test("what an engine says of transfers comes back, whichever the API", async () => {

@@ -337,7 +337,7 @@ class Call<Body, Ask> implements RunningRequest {
 /** A choice that was never submitted. */
 const nothingDone = {
   usage: { promptTokens: 0, outputTokens: 0, reasoningTokens: 0, cachedTokens: 0, cacheWriteTokens: 0 },
-  timing: { queuedAt: -1, scheduledAt: -1, firstTokenAt: -1, lastTokenAt: -1 },
+  timing: { queuedAt: -1, scheduledAt: -1, firstTokenAt: -1, lastTokenAt: -1, firstTokenCameAt: -1 },
 }
 
 function makeFolds<Ask>(exchange: Exchange<Ask>): Fold[] {

@@ -49,6 +49,7 @@ export class Sequence implements EngineReceiver {
   private scheduledAt = -1
   private firstTokenAt = -1
   private lastTokenAt = -1
+  private firstTokenCameAt = -1
 
   constructor(parts: SequenceParts) {
     this.parts = parts
@@ -115,8 +116,8 @@ export class Sequence implements EngineReceiver {
 
   /** Moments so far. */
   timing(): ChoiceTiming {
-    const { queuedAt, scheduledAt, firstTokenAt, lastTokenAt } = this
-    return { queuedAt, scheduledAt, firstTokenAt, lastTokenAt }
+    const { queuedAt, scheduledAt, firstTokenAt, lastTokenAt, firstTokenCameAt } = this
+    return { queuedAt, scheduledAt, firstTokenAt, lastTokenAt, firstTokenCameAt }
   }
 
   private emit(): void {
@@ -178,10 +179,13 @@ export class Sequence implements EngineReceiver {
     if (output.promptTokens >= 0) this.promptTokens = output.promptTokens
     if (output.cachedTokens >= 0) this.cachedTokens = output.cachedTokens
     if (output.cacheWriteTokens >= 0) this.cacheWriteTokens = output.cacheWriteTokens
-    if (output.queuedAt >= 0) this.queuedAt = output.queuedAt
-    if (output.scheduledAt >= 0) this.scheduledAt = output.scheduledAt
+    // The first time counts: after a preemption a sequence is scheduled again.
+    if (this.queuedAt < 0) this.queuedAt = output.queuedAt
+    if (this.scheduledAt < 0) this.scheduledAt = output.scheduledAt
     if (output.end === output.start) return
     this.lastTokenAt = output.at >= 0 ? output.at : this.parts.now()
-    if (this.firstTokenAt < 0) this.firstTokenAt = this.lastTokenAt
+    if (this.firstTokenAt >= 0) return
+    this.firstTokenAt = this.lastTokenAt
+    this.firstTokenCameAt = this.parts.now()
   }
 }

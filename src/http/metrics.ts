@@ -205,10 +205,10 @@ class ServerMetrics implements Metrics {
 
   /** Moments that are unknown (-1) give no observation. */
   private observeTiming(timing: ChoiceTiming, outputTokens: number, startedAt: number): void {
-    const { queuedAt, scheduledAt, firstTokenAt, lastTokenAt } = timing
+    const { queuedAt, scheduledAt, firstTokenAt, lastTokenAt, firstTokenCameAt } = timing
     if (queuedAt >= 0 && scheduledAt >= 0) this.queue.observe(scheduledAt - queuedAt)
     if (firstTokenAt < 0) return
-    this.firstToken.observe(firstTokenAt - startedAt)
+    this.firstToken.observe(firstTokenCameAt - startedAt)
     if (scheduledAt >= 0) this.prefill.observe(firstTokenAt - scheduledAt)
     if (lastTokenAt < 0) return
     if (scheduledAt >= 0) this.inference.observe(lastTokenAt - scheduledAt)

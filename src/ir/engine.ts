@@ -68,7 +68,7 @@ export interface EngineOutput {
   cacheWriteTokens: number
   /** When the step ended; seconds on the engine's clock, as the two below; -1 = the receiver may take its own. */
   at: number
-  /** -1 while unknown. */
+  /** -1 while unknown, and where `at` is. An engine that puts a sequence back may schedule it again. */
   queuedAt: number
   scheduledAt: number
   /** What whoever continues the request elsewhere must be told; null = nothing. */

@@ -42,12 +42,14 @@ export interface ChoiceUsage {
   readonly cacheWriteTokens: number
 }
 
-/** Seconds on one monotonic clock; -1 where a moment is unknown. */
+/** Seconds on the engine's monotonic clock, which only tells times between them; -1 where a moment is unknown. */
 export interface ChoiceTiming {
   readonly queuedAt: number
   readonly scheduledAt: number
   readonly firstTokenAt: number
   readonly lastTokenAt: number
+  /** When the first token had come here, on the server's own clock. */
+  readonly firstTokenCameAt: number
 }
 
 /**

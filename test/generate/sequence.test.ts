@@ -124,12 +124,46 @@ function done(outputTokens: number, finish: "stop" | "length" = "stop", stopReas
       finish,
       stopReason,
       usage: { promptTokens: 7, outputTokens, reasoningTokens: 0, cachedTokens: 3, cacheWriteTokens: 0 },
-      timing: { queuedAt: 1, scheduledAt: 2, firstTokenAt: 5, lastTokenAt: 5 },
+      timing: { queuedAt: 1, scheduledAt: 2, firstTokenAt: 5, lastTokenAt: 5, firstTokenCameAt: 5 },
       kvTransferParams: null,
       ecTransferParams: null,
     },
   }
 }
+
+test("moments are the engine's: when it was scheduled first, whatever its clock says, and when tokens ended", () => {
+  const sink = new RecordingSink()
+  const sequence = new Sequence({
+    detokenizer: new WordDetokenizer(),
+    stop: null,
+    parser: new SwitchParser(),
+    items: new Items(sink, { includeReasoning: true, parallelToolCalls: true }, { item: () => "i", call: () => "c" }),
+    sink,
+    promptTokens: 7,
+    wantsSteps: false,
+    showsStopToken: false,
+    intervalTokens: 1,
+    now: () => 5,
+    countTokens: () => {},
+    onEnd: () => {},
+    abortEngine: () => {},
+  })
+  for (const [at, queuedAt, scheduledAt] of [
+    [910, 900, 905],
+    // Put back, and scheduled again.
+    [920, -1, 915],
+    [930, -1, -1],
+  ] as const) {
+    sequence.output({ ...engineOutput([0], at === 930 ? Finish.length : Finish.none), at, queuedAt, scheduledAt })
+  }
+  expect(sequence.timing()).toEqual({
+    queuedAt: 900,
+    scheduledAt: 905,
+    firstTokenAt: 910,
+    lastTokenAt: 930,
+    firstTokenCameAt: 5,
+  })
+})
 
 describe("a sequence", () => {
   test("opens an item on its first text and closes it when the end is known; the end token counts but is not shown", () => {

@@ -63,7 +63,8 @@ function bounds(text: string, name: string): number[] {
 }
 
 const usage = { promptTokens: 7, outputTokens: 5, reasoningTokens: 0, cachedTokens: 3, cacheWriteTokens: 0 }
-const timing = { queuedAt: 10.25, scheduledAt: 10.5, firstTokenAt: 11, lastTokenAt: 13 }
+/** The engine's clock is another one than ours. */
+const timing = { queuedAt: 910.25, scheduledAt: 910.5, firstTokenAt: 911, lastTokenAt: 913, firstTokenCameAt: 11 }
 
 describe("the families", () => {
   test("are there before anything happened, with the model's name and rank 0", () => {
@@ -216,7 +217,7 @@ describe("the families", () => {
 
   test("leave out times that are unknown, and choices that did not end by themselves", () => {
     const metrics = createMetrics({ modelName: "m", contextTokensMax: 100 })
-    const unknown = { queuedAt: -1, scheduledAt: -1, firstTokenAt: -1, lastTokenAt: -1 }
+    const unknown = { queuedAt: -1, scheduledAt: -1, firstTokenAt: -1, lastTokenAt: -1, firstTokenCameAt: -1 }
     metrics.choiceEnded({ finish: "length", usage: { ...usage, cachedTokens: -1 }, timing: unknown }, 10, 14)
     metrics.choiceEnded({ finish: null, usage, timing }, 10, 14)
     const text = metrics.render(idle)

@@ -50,9 +50,9 @@ export function schedulerStats(running: number): Packable {
   }
 }
 
-/** A whole message. */
-export function messageOf(outputs: readonly (readonly Packable[])[]): Uint8Array {
-  return pack([0, outputs, schedulerStats(outputs.length), float(2_075.7), null, null, null, null, "default"])
+/** A whole message; `at` is the moment of its step on the engine's clock, in seconds. */
+export function messageOf(outputs: readonly (readonly Packable[])[], at = 2_075.7): Uint8Array {
+  return pack([0, outputs, schedulerStats(outputs.length), float(at), null, null, null, null, "default"])
 }
 
 /** Logprobs of one token: the sampled one, and the top ones, of which the first is the sampled one again. */

@@ -224,13 +224,12 @@ export class VllmEngine implements Engine {
 
   /** Hot: one message of an engine. */
   private receive(link: EngineLink, frames: readonly Uint8Array[]): void {
-    const now = this.ports.now()
-    link.heardAt = now
+    link.heardAt = this.ports.now()
     if (isEngineDead(frames)) {
       this.pool.lose(link, "it reported a fatal failure (ENGINE_CORE_DEAD)")
       return
     }
-    const read = this.delivery.message(link, frames, now / 1000)
+    const read = this.delivery.message(link, frames)
     if (!read.ok) {
       // Whose tokens were in it cannot be known: none of its sequences is whole any more.
       this.pool.lose(link, `it sent a message that cannot be read: ${read.error.message}`)

@@ -5,7 +5,6 @@ import type { ZmtpListener, ZmtpPeer } from "../zmtp/peer"
 import { AddEncoder } from "./add-encoder"
 import type { EngineLimits } from "./add-request"
 import { ControlEncoder, MessageType } from "./control-messages"
-import { EngineClock } from "./engine-clock"
 import { type EngineFacts, unknownFacts } from "./engine-facts"
 import type { SchedulerStats } from "./output-fields"
 import type { RunningSequence } from "./running-sequences"
@@ -88,7 +87,6 @@ export class EngineLink {
   /** Sequences that it may still compute though nobody waits for them; told to it when it is back. */
   private readonly orphans: string[] = []
   private pendingAborts: string[] = []
-  readonly clock = new EngineClock()
   private readonly calls = new UtilityCalls()
   private readonly control = new ControlEncoder()
 

@@ -28,13 +28,12 @@ export class OutputDelivery {
     this.fields = new OutputFields(this.decoder.batch, ids)
   }
 
-  /** Hot (bench/frames.ts): one message that came `at` our seconds. On a failure none of it was delivered. */
-  message(link: EngineLink, frames: readonly Uint8Array[], at: number): Result<null, MalformedFrame> {
+  /** Hot (bench/frames.ts): one message. On a failure none of it was delivered. */
+  message(link: EngineLink, frames: readonly Uint8Array[]): Result<null, MalformedFrame> {
     const decoded = this.decoder.decode(frames)
     if (!decoded.ok) return decoded
     const batch = decoded.value
-    this.output.at = at
-    link.clock.note(batch.timestamp, at)
+    this.output.at = batch.timestamp
     if (batch.schedulerStatsAt >= 0) this.takeStats(link)
     if (batch.utilityAt >= 0) this.takeAnswer(link)
     for (let i = 0; i < batch.count; i++) {
@@ -136,8 +135,11 @@ export class OutputDelivery {
       output.cacheWriteTokens = prefill.value.cacheCreationTokens
     }
     if (events.ok && events.value !== null) {
-      output.queuedAt = link.clock.ours(events.value.queuedAt)
-      output.scheduledAt = link.clock.ours(events.value.scheduledAt)
+      // Without the step's own moment there is nothing to measure them by.
+      if (output.at >= 0) {
+        output.queuedAt = events.value.queuedAt
+        output.scheduledAt = events.value.scheduledAt
+      }
       link.counters.preemptions += events.value.preemptions
     }
     if (kvTransfer.ok) output.kvTransferParams = kvTransfer.value
