@@ -7,8 +7,8 @@ import type { Detokenizer } from "./detokenizer"
 
 /** How to encode. */
 export interface EncodeOptions {
-  /** Put BOS and the like where the model's post-processor says. */
-  readonly addSpecialTokens: boolean
+  /** Put BOS and the like where the model's post-processor says. Default: true, as in HF tokenizers. */
+  readonly addSpecialTokens?: boolean
   /** The caller refuses more ids than this: encoding may stop as soon as there are more. Default: never. */
   readonly tokensMax?: number
   /**

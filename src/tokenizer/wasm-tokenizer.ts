@@ -28,7 +28,7 @@ const tooLong = "the text has a piece that is longer than any model could use"
 const keptIdsMax = 1 << 20
 
 /** What a call that gives no options asks for; as in HF tokenizers. */
-const usualOptions: EncodeOptions = { addSpecialTokens: true }
+const usualOptions: EncodeOptions = {}
 
 /** One BPE vocabulary, ready to use. Not re-entrant: a call ends before the next begins. */
 export class WasmTokenizer implements Tokenizer {
@@ -228,7 +228,7 @@ export class WasmTokenizer implements Tokenizer {
     this.mayBeToken = mayBeToken
     this.offsets = wantsOffsets ? [] : null
     if (wantsOffsets) this.cutTexts.clear()
-    const adds = options.addSpecialTokens
+    const adds = options.addSpecialTokens ?? true
     if (adds) this.put(before)
     const contentStart = this.count
     let wellFormed = text

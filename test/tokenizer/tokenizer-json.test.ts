@@ -240,7 +240,8 @@ describe("segments", () => {
         ["<think>", "text"],
         ["<think>", "token"],
       ]),
-    ).toEqual([...plain("<|im_end|><think>"), think, think])
+      // "th" is one of the vocabulary's own tokens, the first behind those of the bytes.
+    ).toEqual([...plain("<|im_end|><"), 256, ...plain("ink>"), think, think])
     expect(
       segmentIds([
         ["<th", "token"],
@@ -298,6 +299,15 @@ describe("ids around a text, truncation and offsets", () => {
   test("the post-processor's ids come when asked for", () => {
     const encoded = tokenizer.encode("ab", { addSpecialTokens: true })
     expect(encoded.ok && Array.from(encoded.value)).toEqual([end, 97, 98])
+  })
+
+  test("they come unless told otherwise, whatever other options are given", () => {
+    for (const options of [undefined, {}, { tokensMax: 9 }, { truncate: { tokensMax: 9, side: "left" } }] as const) {
+      const encoded = tokenizer.encode("ab", options)
+      expect(encoded.ok && Array.from(encoded.value)).toEqual([end, 97, 98])
+    }
+    const without = tokenizer.encode("ab", { addSpecialTokens: false })
+    expect(without.ok && Array.from(without.value)).toEqual([97, 98])
   })
 
   test("truncation keeps them, and drops the text's left or right end", () => {
