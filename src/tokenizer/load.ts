@@ -78,7 +78,7 @@ export async function load(
       const names = await readdir(source)
       const name =
         vocabularyFiles.find((each) => names.includes(each)) ?? names.find((each) => each.endsWith(".tiktoken"))
-      if (name === undefined) return unusable(`${source} holds no vocabulary file that is known`)
+      if (name === undefined) return unusable(`${source} holds none of ${vocabularyFiles.join(", ")} and *.tiktoken`)
       path = join(source, name)
     }
     const bytes = await readFile(path)

@@ -183,9 +183,8 @@ function unsupported(message: string): Result<never, Unsupported> {
 
 function modelRefusal(model: JsonObject): string | null {
   const type = typeOf(model)
-  // npm `@huggingface/tokenizers` knows them, but differs from the reference on ties between pieces, on rare characters of
-  // BERT's rules, and wherever a Precompiled normalizer has a rule.
-  if (type === "WordPiece" || type === "Unigram") return `the model kind ${type}, which is done exactly by nothing here`
+  // npm `@huggingface/tokenizers` knows WordPiece and Unigram, but differs from the reference on ties between pieces, on
+  // rare characters of BERT's rules, and wherever a Precompiled normalizer has a rule.
   if (type !== "BPE" && !(type === "" && model.merges !== undefined))
     return `the model kind ${type || "without a name"}`
   if (typeof model.dropout === "number" && model.dropout > 0) return "a BPE model with dropout, which is random"
