@@ -72,7 +72,8 @@ export class Listener {
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause)
       const place = config.uds ?? `${config.host}:${config.port}`
-      return err({ kind: "cannot_listen", message: `cannot listen on ${place}: ${reason}` })
+      const flag = config.uds === null ? "--host and --port say where, port 0 is any free one" : "--uds says where"
+      return err({ kind: "cannot_listen", message: `cannot listen on ${place}: ${reason} (${flag})` })
     }
     if (config.uds !== null) return ok(`unix:${config.uds}`)
     const scheme = config.tls === null ? "http" : "https"

@@ -1,4 +1,4 @@
-import type { Result } from "../../result"
+import { err, type Result } from "../../result"
 import { listenZmtp } from "../zmtp/listener"
 import type { ZmtpFailure, ZmtpListener, ZmtpPeer } from "../zmtp/peer"
 import { readStatusMessage } from "./engine-facts"
@@ -22,9 +22,12 @@ export function rankOf(identity: Uint8Array, engines: number): number {
   return rank < engines ? rank : -1
 }
 
-/** Binds the handshake socket, where engines announce themselves. Whoever says something else is sent away. */
+/**
+ * Binds the handshake socket, where engines announce themselves. Whoever says something else is sent away. The failure
+ * names the flags that say where it listens: a second server on the machine finds the usual port taken.
+ */
 export function openFrontDoor(address: string, ports: FrontDoorPorts): Result<ZmtpListener, ZmtpFailure> {
-  return listenZmtp({
+  const door = listenZmtp({
     address,
     socketType: "ROUTER",
     handler: {
@@ -55,4 +58,7 @@ export function openFrontDoor(address: string, ports: FrontDoorPorts): Result<Zm
       },
     },
   })
+  if (door.ok) return door
+  const flags = "--data-parallel-address and --data-parallel-rpc-port say where, port 0 is any free one"
+  return err({ ...door.error, message: `cannot listen for engines on ${door.error.message}; ${flags}` })
 }
