@@ -128,7 +128,7 @@ export interface Limits {
   readonly badWordsMax: number
   /** Bytes that one stream may hold for a client that does not read; more aborts it. */
   readonly streamBufferedBytesMax: number
-  /** Tokens of derendered streams that are kept to go on with, for each API; others are replayed. */
+  /** Tokens of derendered streams that are kept to go on with (with logprobs each counts four); others are replayed. */
   readonly keptDerenderTokensMax: number
 }
 
@@ -285,7 +285,7 @@ export const defaultConfig: Config = {
     completionPromptsMax: 1_024,
     badWordsMax: 1_024,
     streamBufferedBytesMax: 8 * 1024 * 1024,
-    keptDerenderTokensMax: 1_000_000,
+    keptDerenderTokensMax: 200_000,
   },
   engine: "simulator",
   simulator: { stepMs: 10, prefillMs: 5, sequencesMax: 256, seed: 0, allowScripts: true, restartMs: 5_000 },

@@ -28,7 +28,8 @@ export function derenderChunk<Body, Ask>(
   const { chunk, state } = parts
   const fault = chunkFault(parts, room)
   if (fault !== null) return err(fault)
-  const asked = digestRequest(model ?? chunk.model ?? null, parts.request, parts.promptTokenIds)
+  const { path } = derendering.endpoint
+  const asked = digestRequest(path, model ?? chunk.model ?? null, parts.request, parts.promptTokenIds)
   const given = state === null ? null : kept.take(asked.digest, state)
   // A chunk of counts comes behind the end, and what it says of the prompt belongs into what was counted there.
   const known = chunk.choices.length === 0 ? null : given

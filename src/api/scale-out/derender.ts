@@ -88,16 +88,21 @@ const responseDerendering: Derendering<ResponseBody, ResponseAsk> = {
 
 /** The derender routes. */
 export function derenderRoutes(room: RenderRoom): Route[] {
+  const kept = new KeptReplays(room.config.limits.keptDerenderTokensMax)
   return [
-    derenderRoute(chatDerendering, Type.Union([chatWhole.schema, chatChunk.schema]), room),
-    derenderRoute(completionDerendering, Type.Union([completionWhole.schema, completionChunk.schema]), room),
-    derenderRoute(responseDerendering, Type.Union([responsesWhole.schema, responsesChunk.schema]), room),
+    derenderRoute(chatDerendering, Type.Union([chatWhole.schema, chatChunk.schema]), room, kept),
+    derenderRoute(completionDerendering, Type.Union([completionWhole.schema, completionChunk.schema]), room, kept),
+    derenderRoute(responseDerendering, Type.Union([responsesWhole.schema, responsesChunk.schema]), room, kept),
   ]
 }
 
-function derenderRoute<Body, Ask>(derendering: Derendering<Body, Ask>, schema: TSchema, room: RenderRoom): Route {
+function derenderRoute<Body, Ask>(
+  derendering: Derendering<Body, Ask>,
+  schema: TSchema,
+  room: RenderRoom,
+  kept: KeptReplays,
+): Route {
   const { endpoint } = derendering
-  const kept = new KeptReplays(room.config.limits.keptDerenderTokensMax)
   const passesOn = room.facts.mediaKinds.length > 0 ? passesOnInDerender : null
   return {
     method: "POST",

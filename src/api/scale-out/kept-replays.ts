@@ -27,7 +27,7 @@ export class KeptReplays {
   private readonly kept = new Map<string, Kept>()
   private tokens = 0
 
-  /** `tokensMax`: tokens of all that is kept, prompts and requests included; 0 = nothing is. */
+  /** `tokensMax`: weight of all that is kept, prompts and requests included; 0 = nothing is. */
   constructor(tokensMax: number) {
     this.tokensMax = tokensMax
   }
@@ -44,7 +44,7 @@ export class KeptReplays {
 
   /** Keeps a replay for the chunk that comes with the state it gave last. */
   put(requestDigest: string, replay: ChunkReplay, requestUnits: number): void {
-    const weight = replay.tokens + Math.ceil(requestUnits / unitsPerToken)
+    const weight = replay.weight + Math.ceil(requestUnits / unitsPerToken)
     if (weight > this.tokensMax) return
     const key = keyOf(requestDigest, replay.state)
     const same = this.kept.get(key)
@@ -63,13 +63,14 @@ export class KeptReplays {
   }
 }
 
-/** Names what a stream answers: equal for requests that say the same, and for no others. */
+/** Names what a stream answers: equal for requests to the same API that say the same, and for no others. */
 export function digestRequest(
+  path: string,
   model: string | null,
   request: unknown,
   promptTokenIds: readonly number[] | null,
 ): { readonly digest: string; readonly units: number } {
-  const text = jsonText([model, request, promptTokenIds])
+  const text = jsonText([path, model, request, promptTokenIds])
   return { digest: createHash("sha256").update(text).digest("base64"), units: text.length }
 }
 

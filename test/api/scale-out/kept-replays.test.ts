@@ -19,7 +19,7 @@ beforeAll(async () => {
   keeping = await withLimit(1_000_000)
   replaying = await withLimit(0)
   // One short stream has room, and a second pushes it out.
-  forgetful = await withLimit(600)
+  forgetful = await withLimit(300)
   const text =
     'Hm.</think>\n\nAn é 🎉 of it.\n<tool_call>\n{"name": "look", "arguments": {"a": [1, 2.50]}}\n</tool_call>'
   tokens = (await keeping.post("/tokenize", { prompt: `<think>\n${text}` })).json.tokens
@@ -95,6 +95,24 @@ describe("a kept stream", () => {
       expect(step.mock.calls.length).toBe(isKept ? n : (n * (n + 1)) / 2)
       step.mockRestore()
     }
+  })
+
+  test("makes room for others: streams that take turns push each other out", async () => {
+    const steps = async (server: TestServer): Promise<number> => {
+      const step = spyOn(Replay.prototype, "step")
+      const states: Loose[] = [null, null]
+      for (let i = 0; i < tokens.length; i++) {
+        for (const [stream, state] of states.entries()) {
+          const told = { prompt_token_ids: [1, 2, 3 + stream] }
+          states[stream] = (await send(server, "/v1/chat/completions", i, state, told)).stream_state
+        }
+      }
+      const count = step.mock.calls.length
+      step.mockRestore()
+      return count
+    }
+    expect(await steps(keeping)).toBe(2 * tokens.length)
+    expect(await steps(forgetful)).toBeGreaterThan(3 * tokens.length)
   })
 
   test("answers a chunk that comes twice twice, and an older state as it stood", async () => {
