@@ -60,6 +60,8 @@ function vllmLines(config: Config, profile: ModelProfile, address: string | null
   if (elsewhere > 0) {
     const start = ["vllm", "serve", config.model ?? profile.root, ...engineArguments(vllm, at, elsewhere, here)]
     lines.push(`engine vllm: waiting for ${counted(elsewhere)} on ${on}; start: ${joinShellWords(start)}`)
+    // An engine says HELLO once in its life (ENGINE_PROTOCOL 1), and neither side's log would tell why nothing happens.
+    lines.push("engine vllm: an engine that served an earlier process of this server must be started again")
   }
   return lines
 }

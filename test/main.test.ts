@@ -130,6 +130,7 @@ describe("serve", () => {
       `--headless --data-parallel-size ${size} --data-parallel-size-local ${local}`
     expect(await lines("--data-parallel-size-local", "0")).toEqual([
       `engine vllm: waiting for 1 engine on tcp://127.0.0.1:29550; start: vllm serve ${folder} ${link(1, 1)} --data-parallel-address 127.0.0.1 --data-parallel-rpc-port 29550`,
+      "engine vllm: an engine that served an earlier process of this server must be started again",
     ])
     expect(await lines()).toEqual([
       "engine vllm: 1 engine started here, ready when the model is loaded (tcp://127.0.0.1:29550)",
@@ -138,6 +139,7 @@ describe("serve", () => {
     expect(await lines(...several)).toEqual([
       "engine vllm: 1 engine started here, ready when the model is loaded (tcp://HOST:7777)",
       `engine vllm: waiting for 2 engines on tcp://HOST:7777; start: vllm serve ${folder} ${link(3, 2)} --data-parallel-start-rank 1 --data-parallel-address HOST --data-parallel-rpc-port 7777`,
+      "engine vllm: an engine that served an earlier process of this server must be started again",
     ])
     rmSync(folder, { recursive: true })
   })

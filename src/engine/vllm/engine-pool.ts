@@ -394,6 +394,10 @@ export class EnginePool {
       sequencesMax === null ? null : `${sequencesMax} sequences at once`,
     ].filter((each) => each !== null)
     this.ports.log(returns ? `${link.label} is back` : [`${link.label} is ready`, ...known].join(", "))
+    if (!returns && contextTokensMax !== null && contextTokensMax < this.ports.contextTokensMax) {
+      const told = `clients are told ${this.ports.contextTokensMax}: start the server with --max-model-len ${contextTokensMax} too`
+      this.ports.log(`${link.label} has a window of ${contextTokensMax} tokens, and ${told}`)
+    }
     this.ports.ready(link)
   }
 }

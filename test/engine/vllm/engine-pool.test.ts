@@ -85,6 +85,7 @@ describe("an engine that starts", () => {
   test("tells its window, and no longer prompt goes to it", async () => {
     const front = open()
     await front.attach({ facts: { max_model_len: 3 } })
+    await front.said("clients are told 4096: start the server with --max-model-len 3 too")
     const refused = front.engine.submit(scripted([1]), new RecordingReceiver())
     expect(refused).toMatchObject({ ok: false, error: { kind: "engine_validation", param: "prompt" } })
   })
