@@ -129,6 +129,7 @@ export class RemoteSequence implements EngineSequence, EventSink {
 
   private async attempt(upstream: Upstream, body: string): Promise<void> {
     const held = this.request.held ?? null
+    let answers = false
     try {
       const reply = await fetch(`${upstream.url}/inference/v1/generate`, {
         method: "POST",
@@ -139,6 +140,7 @@ export class RemoteSequence implements EngineSequence, EventSink {
         // A prompt may take longer than a connection usually stays silent.
         timeout: false,
       })
+      answers = true
       if (!reply.ok) {
         await this.refused(upstream, reply)
         return
@@ -158,7 +160,8 @@ export class RemoteSequence implements EngineSequence, EventSink {
     } catch (cause) {
       if (this.isOver()) return
       const message = cause instanceof Error ? cause.message : String(cause)
-      this.trouble = disconnected(message)
+      // Where no service can be reached, nothing was begun: the client may try again, as /health says too.
+      this.trouble = answers ? disconnected(message) : { error: { kind: "engine_retryable", message }, retry: true }
       this.ports.failed(upstream, message, true)
     }
   }

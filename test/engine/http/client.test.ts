@@ -207,6 +207,15 @@ describe("a request", () => {
     for (const service of services.slice(1)) service.stop()
   })
 
+  test("may be sent again by the client where no service could be reached", async () => {
+    const services = [fake(() => stream("")), fake(() => stream(""))]
+    for (const service of services) service.stop()
+    const engine = open(services.map((service) => service.url))
+    const { receiver } = submitTo(engine, plain())
+    expect(await receiver.ended).toBe("engine_retryable")
+    await engine.close()
+  })
+
   test("stays where its first token was, whatever follows", async () => {
     const other = fake(() => stream(chunk([7], "stop") + done))
     const texts = [chunk([7], null), `${chunk([7], null)}data: {"error":{"message":"x","code":503}}\n\n${done}`]
