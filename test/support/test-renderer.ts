@@ -1,7 +1,8 @@
 import { type Config, defaultConfig } from "../../src/config"
 import { builtInProfile } from "../../src/model/built-in"
 import type { ModelProfile } from "../../src/model/profile"
-import { startRenderer } from "../../src/renderer"
+import { listenWith, startRenderer } from "../../src/renderer"
+import { openServedModel } from "../../src/served-model"
 import { openTestServer, type TestServer } from "./test-server"
 
 /** Starts the role without an engine, with scale-out on unless `config` says otherwise. */
@@ -14,4 +15,17 @@ export async function startTestRenderer(
   const started = await startRenderer(config, profile, (line) => log.push(line))
   if (!started.ok) throw new Error(started.error.message)
   return openTestServer(started.value, log)
+}
+
+/** One renderer for each of the changes to the defaults, all over one built-in model: opening it is what takes long. */
+export async function startTestRenderers(...changes: readonly Partial<Config>[]): Promise<TestServer[]> {
+  const base: Config = { ...defaultConfig, role: "render", enableScaleOut: true, port: 0 }
+  const model = await openServedModel(base, await builtInProfile())
+  if (!model.ok) throw new Error(model.error.message)
+  return changes.map((change) => {
+    const log: string[] = []
+    const started = listenWith({ ...base, ...change }, model.value, (line) => log.push(line))
+    if (!started.ok) throw new Error(started.error.message)
+    return openTestServer(started.value, log)
+  })
 }

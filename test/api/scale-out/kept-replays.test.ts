@@ -2,30 +2,31 @@
 import { afterAll, beforeAll, describe, expect, spyOn, test } from "bun:test"
 import { Replay } from "../../../src/api/scale-out/replay"
 import { defaultConfig } from "../../../src/config"
-import { startTestRenderer } from "../../support/test-renderer"
+import { startTestRenderers } from "../../support/test-renderer"
 import type { TestServer } from "../../support/test-server"
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into JSON of many shapes; a wrong path fails them
 type Loose = any
 
-const withLimit = (keptDerenderTokensMax: number): Promise<TestServer> =>
-  startTestRenderer({ config: { limits: { ...defaultConfig.limits, keptDerenderTokensMax } } })
+const withLimit = (keptDerenderTokensMax: number) => ({ limits: { ...defaultConfig.limits, keptDerenderTokensMax } })
 
+let servers: TestServer[] = []
 let keeping: TestServer
 let replaying: TestServer
 let forgetful: TestServer
 let tokens: number[]
 beforeAll(async () => {
-  keeping = await withLimit(1_000_000)
-  replaying = await withLimit(0)
-  // One short stream has room, and a second pushes it out.
-  forgetful = await withLimit(300)
+  // With 300, one short stream has room, and a second pushes it out.
+  servers = await startTestRenderers(withLimit(1_000_000), withLimit(0), withLimit(300))
+  keeping = servers[0]!
+  replaying = servers[1]!
+  forgetful = servers[2]!
   const text =
     'Hm.</think>\n\nAn é 🎉 of it.\n<tool_call>\n{"name": "look", "arguments": {"a": [1, 2.50]}}\n</tool_call>'
   tokens = (await keeping.post("/tokenize", { prompt: `<think>\n${text}` })).json.tokens
 })
 afterAll(async () => {
-  for (const server of [keeping, replaying, forgetful]) await server.stop()
+  for (const server of servers) await server.stop()
 })
 
 const parameters = { type: "object", properties: { a: {} } }
