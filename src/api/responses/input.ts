@@ -9,7 +9,7 @@ import { type InvalidRequest, invalid } from "../errors"
 import { forwardedMedia } from "../media-forwarding"
 import { isRecord } from "../schema"
 import type { ResponseBody } from "./schema"
-import { customArguments, flatToolName } from "./tools"
+import { customArguments, flatToolName, unless } from "./tools"
 
 /** The messages, and whether the model goes on with the last one. */
 export interface LoweredInput {
@@ -250,7 +250,11 @@ class ItemReader {
 const acceptedTypes = ["input_text", "output_text", "text", "input_image", "input_audio", "input_file"]
 
 function unsupported(type: string, index: number): Fault {
-  return fault(index, `items of type '${type.slice(0, 64)}' are not supported.`)
+  const isCustom = type === "custom_tool_call" || type === "custom_tool_call_output"
+  return fault(
+    index,
+    `items of type '${type.slice(0, 64)}' are not supported${isCustom ? unless("custom_tools") : ""}.`,
+  )
 }
 
 /** Texts of an output join without anything between them (RESPONSES, Decided); with media among them they stay parts. */

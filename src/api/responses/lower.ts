@@ -8,7 +8,7 @@ import { asNumber, lowerDelivery, requestId, sessionId } from "../reply-fields"
 import { lowerFormat, lowerSampling } from "../sampling"
 import { lowerInput } from "./input"
 import type { ResponseBody } from "./schema"
-import { lowerChoice, lowerResponseTools, type ToolName } from "./tools"
+import { lowerChoice, lowerResponseTools, type ToolName, unless } from "./tools"
 
 /** What both views of a response must know: the echo of the request, with resolved values. */
 export interface ResponseAsk {
@@ -125,11 +125,14 @@ function unsupportedFault(body: ResponseBody, extensions: readonly ResponsesExte
   }
   const takesLogprobs = extensions.includes("logprobs")
   if (!takesLogprobs && (body.top_logprobs ?? 0) !== 0) {
-    return invalid("top_logprobs", "logprobs of output text are not supported.")
+    return invalid("top_logprobs", `logprobs of output text are not supported${unless("logprobs")}.`)
   }
   const known = takesLogprobs ? [encryptedInclude, logprobsInclude] : [encryptedInclude]
   const unknown = (body.include ?? []).find((each) => !known.includes(each))
-  if (unknown !== undefined) return invalid("include", `include does not support '${unknown.slice(0, 64)}'.`)
+  if (unknown !== undefined) {
+    const how = unknown === logprobsInclude ? unless("logprobs") : ""
+    return invalid("include", `include does not support '${unknown.slice(0, 64)}'${how}.`)
+  }
   return null
 }
 

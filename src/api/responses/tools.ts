@@ -43,6 +43,11 @@ export function flatToolName(namespace: Json | undefined, name: string): string 
   return typeof namespace === "string" && namespace !== "" ? `${namespace}__${name}` : name
 }
 
+/** What would let a refused request pass, to go behind the refusal's words. */
+export function unless(extension: ResponsesExtension): string {
+  return ` unless the server is started with --responses-extensions ${extension}`
+}
+
 /** A custom tool's input as the arguments of the function that stands for it. */
 export function customArguments(input: string): Json {
   return { input }
@@ -81,7 +86,9 @@ class ToolReader implements LoweredTools {
     const isNamespace = type === "namespace" && namespace === null && this.extensions.includes("namespace_tools")
     const isCustom = type === "custom" && this.extensions.includes("custom_tools")
     if (type !== "function" && !isNamespace && !isCustom) {
-      return refuse(`tools of type '${type.slice(0, 64)}' are not supported${namespace === null ? "" : " here"}.`)
+      const shown = `tools of type '${type.slice(0, 64)}' are not supported${namespace === null ? "" : " here"}`
+      if (type === "custom") return refuse(`${shown}${unless("custom_tools")}.`)
+      return refuse(`${shown}${type === "namespace" && namespace === null ? unless("namespace_tools") : ""}.`)
     }
     if (name == null || name === "") return refuse(`a ${type} needs a name.`)
     if (isNamespace) {
@@ -153,7 +160,11 @@ export function lowerChoice(
     return ok({ choice: { kind: "none" }, functions, echo: "none" })
   }
   if (choice.type === "allowed_tools" && extensions.includes("allowed_tools")) return lowerAllowed(choice, tools)
-  const isCustom = choice.type === "custom" && extensions.includes("custom_tools")
+  if (choice.type === "allowed_tools") return refuse(`allowed_tools are not supported${unless("allowed_tools")}.`)
+  const isCustom = choice.type === "custom"
+  if (isCustom && !extensions.includes("custom_tools")) {
+    return refuse(`a custom tool_choice is not supported${unless("custom_tools")}.`)
+  }
   if (choice.type !== "function" && !isCustom) return refuse("tool_choice must be {type: 'function', name}.")
   const found = findTool(choice, tools)
   if (!found.ok) return found
