@@ -189,6 +189,86 @@ describe("a rendering is bounded", () => {
     expect(outcome("{{ range(100001) }}", limits)).toContain("refused: Range too big")
   })
 
+  test("in what one operation goes through: nothing looks at the clock inside it", () => {
+    const doubling = (from: string, step: string): string =>
+      `{% set ns = namespace(a=${from}) %}{% for i in range(60) %}{% set ns.a = ${step} %}{% endfor %}`
+    const cases: readonly (readonly [string, string])[] = [
+      ["{{ ('a' * 1000000) | wordwrap(1) | length }}", "rendered: 1999999"],
+      ["{{ ('a-' * 500000) | wordwrap(3) | length }}", "rendered: 1499998"],
+      ["{{ ('-' * 1000000) | wordwrap(5) | length }}", "rendered: 1199999"],
+      ["{{ '{:010000000,}'.format(1) | length }}", "rendered: 10000001"],
+      [`${doubling("[1]", "[ns.a, ns.a]")}{{ ns.a | pprint }}`, "refused: the template takes too many steps"],
+      [`${doubling("(1,)", "(ns.a, ns.a)")}{{ ns.a | pprint }}`, "refused: the template takes too many steps"],
+      [
+        "{{ ('a' * 4000000).find('a' * 2000000 ~ 'b`') }}",
+        "refused: the template searches too long a text for too long a text",
+      ],
+      [
+        "{{ 'a' * 2000000 ~ 'b`' in 'a' * 4000000 }}",
+        "refused: the template searches too long a text for too long a text",
+      ],
+      [
+        "{{ ('a' * 4000000) | replace('a' * 2000000 ~ 'b`', '') }}",
+        "refused: the template searches too long a text for too long a text",
+      ],
+      ["{{ ('1' * 500000 ~ 'x') | float }}", "rendered: 0.0"],
+      ["{{ ('9' * 2000000) | int }}", "rendered: 0"],
+      ["{{ '{:.1000000f}'.format(0.1) | length }}", "rendered: 1000002"],
+      [`${doubling("10 ** 4000", "ns.a * ns.a")}{{ ns.a % 7 }}`, "refused: the integer is too large"],
+      ["{{ 10 ** 20000 % 7 }}", "refused: the exponent is too large"],
+      [
+        "{% set a = dict.fromkeys(range(40000)) %}{% set b = dict.fromkeys(range(40001, 80001)) %}{{ a.items() == b.items() }}",
+        "rendered: False",
+      ],
+    ]
+    for (const [text, expected] of cases)
+      expect([text, outcome(text, { stepsMax: 2_000_000 })]).toEqual([text, expected])
+  })
+
+  test("in time also where each step is long", () => {
+    let looks = 0
+    const elapsed = (): number => {
+      looks += 1
+      return looks * 100
+    }
+    for (const long of [
+      "{% set x = s | trim %}",
+      "{% set x = s.upper() %}",
+      "{% set x = s[::-1] %}",
+      "{% set x = 'b' in s %}",
+      "{% set x = s == s ~ '' %}",
+      "{% set x = s < s ~ 'b' %}",
+      "{% set x = s is upper %}",
+      "{% set x = 'x' in l %}",
+      "{% set x = l.index(1) %}",
+      "{% set x = l[1:] %}",
+      "{% set x = d.copy() %}",
+      "{% set x = d.items() | list %}",
+      "{% set x = s[0] %}",
+    ]) {
+      looks = 0
+      const made = `{% set s = '🚀' * 50000 %}{% set l = [0] * 70000 + [1] %}{% set d = dict.fromkeys(range(70000)) %}`
+      const text = `${made}{% for i in range(200) %}${long}{% endfor %}`
+      const outcomeOf = outcome(text, { millisecondsMax: 10_000, builtUnitsMax: 2 ** 40 }, elapsed)
+      expect([long, outcomeOf]).toEqual([long, "refused: the template takes too long"])
+    }
+  })
+
+  test("in lists: copies, and texts and dictionaries taken apart", () => {
+    const much = "refused: the template builds too much text"
+    for (const text of [
+      "{% set l = [0] * 20000 %}{% for i in range(50) %}{% set x = l | list %}{% endfor %}",
+      "{% set l = [0] * 20000 %}{% for i in range(50) %}{% set x = l.copy() %}{% endfor %}",
+      "{% set d = dict.fromkeys(range(20000)) %}{% for i in range(50) %}{% set x = dict(d, a=i) %}{% endfor %}",
+      "{% set s = 'a' * 20000 %}{% for i in range(50) %}{% set x = s | list %}{% endfor %}",
+      "{% set s = 'a ' * 20000 %}{% for i in range(50) %}{% set x = s.split() %}{% endfor %}",
+      "{% set s = 'a' * 90000 %}{% for i in range(50) %}{% set x = s | upper %}{% endfor %}",
+      "{% set s = 'a' * 30000 %}{{ s | reverse }}",
+    ]) {
+      expect([text, outcome(text, { textUnitsMax: 100_000, builtUnitsMax: 1_000_000 })]).toEqual([text, much])
+    }
+  })
+
   test("in depth: macros, callers, loops, and the template itself", () => {
     const deep = "refused: the template's calls nest too deeply"
     expect(outcome("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}")).toBe(deep)

@@ -63,11 +63,23 @@ function numeric(operator: Operator, left: NumberValue, right: NumberValue): Val
     // `+ 0` turns a negative zero into the only zero that integers have.
     if (Number.isSafeInteger(quick)) return quick + 0
   }
-  return integer(bigResult(operator, BigInt(left), BigInt(right)))
+  const result = integer(bigResult(operator, BigInt(left), BigInt(right)))
+  if (typeof result === "bigint" && operator === "*" && bitsOf(result) > integerBitsMax) {
+    throw new TemplateError("the integer is too large")
+  }
+  return result
 }
 
 function isFloat(value: NumberValue): value is Float {
   return value instanceof Float
+}
+
+/** Bits of an integer: it is far more than can be printed, and one operation on so many takes no time. */
+const integerBitsMax = 65_536n
+
+/** Bits of the magnitude, at most three too many. */
+function bitsOf(value: bigint): bigint {
+  return BigInt((value < 0n ? -value : value).toString(16).length * 4)
 }
 
 /** Bits of a quotient beyond which only "more than nothing" matters for rounding it to a double. */
@@ -140,7 +152,8 @@ function bigResult(operator: Operator, a: bigint, b: bigint): bigint {
     case "*":
       return a * b
     case "**":
-      if (b > 100_000n) throw new TemplateError("the exponent is too large")
+      // Whatever the base, its powers stay below the limit.
+      if ((a > 1n || a < -1n) && b * bitsOf(a) > integerBitsMax) throw new TemplateError("the exponent is too large")
       return a ** b
   }
   if (b === 0n) throw new TemplateError("integer division or modulo by zero")
@@ -160,11 +173,11 @@ function joined(left: Value, right: Value, run: Run): Value {
   }
   if (Array.isArray(left)) {
     if (!Array.isArray(right)) throw new TemplateError(`can only concatenate list (not "${typeName(right)}") to list`)
-    run.build(left.length + right.length)
+    run.buildItems(left.length + right.length)
     return left.concat(right)
   }
   if (left instanceof Tuple && right instanceof Tuple) {
-    run.build(left.items.length + right.items.length)
+    run.buildItems(left.items.length + right.items.length)
     return new Tuple([...left.items, ...right.items])
   }
   throw unsupported("+", left, right)
@@ -189,7 +202,7 @@ function repeated(left: Value, right: Value, run: Run): Value {
 }
 
 function repeatedItems(items: readonly Value[], count: number, run: Run): Value[] {
-  run.build(items.length * count)
+  run.buildItems(items.length * count)
   const made: Value[] = []
   if (items.length > 0) for (let i = 0; i < count; i++) made.push(...items)
   return made

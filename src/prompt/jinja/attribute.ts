@@ -21,6 +21,7 @@ import {
   plainText,
   Range,
   Special,
+  sizeOf,
   Tuple,
   toIndex,
   typeName,
@@ -28,22 +29,22 @@ import {
 } from "./value"
 
 /** Jinja's `object.name`. The object is defined: the caller tells what is not in its own words. */
-export function attributeOf(object: Value, name: string): Value {
+export function attributeOf(object: Value, name: string, run: Run): Value {
   if (object instanceof Dictionary) {
-    return isDictionaryMethod(name) || isInternal(name) ? pythonAttribute(object, name) : object.get(name)
+    return isDictionaryMethod(name) || isInternal(name) ? pythonAttribute(object, name, run) : object.get(name)
   }
   if (object === undefined) throw undefinedObject(name)
-  return pythonAttribute(object, name)
+  return pythonAttribute(object, name, run)
 }
 
 /** Jinja's `object[key]`, for keys that are no slices. */
-export function itemOf(object: Value, key: Value): Value {
+export function itemOf(object: Value, key: Value, run: Run): Value {
   if (object instanceof Dictionary) {
-    if (typeof key === "string") return object.has(key) ? object.get(key) : pythonAttribute(object, key)
+    if (typeof key === "string") return object.has(key) ? object.get(key) : pythonAttribute(object, key, run)
     return hashable(key) ? object.get(key) : undefined
   }
   if (object === undefined) throw undefinedObject("")
-  if (isText(key)) return pythonAttribute(object, plainText(key))
+  if (isText(key)) return pythonAttribute(object, plainText(key), run)
   if (!isInteger(key) && typeof key !== "boolean") return undefined
   const index = toIndex(key)
   if (Array.isArray(object)) return object.at(index)
@@ -52,7 +53,7 @@ export function itemOf(object: Value, key: Value): Value {
     const at = index < 0 ? index + object.length : index
     return at >= 0 && at < object.length ? object.start + at * object.step : undefined
   }
-  return isText(object) ? characterAt(object, index) : undefined
+  return isText(object) ? characterAt(object, index, run) : undefined
 }
 
 const lookup: Lookup = { attribute: attributeOf, item: itemOf }
@@ -67,7 +68,7 @@ function isInternal(name: string): boolean {
 }
 
 /** What Python's `getattr` finds and the sandbox lets through. */
-function pythonAttribute(object: Value, name: string): Value {
+function pythonAttribute(object: Value, name: string, run: Run): Value {
   if (name.startsWith("_")) return undefined
   if (isText(object)) return textAttribute(object, name)
   if (object instanceof Dictionary) {
@@ -83,6 +84,7 @@ function pythonAttribute(object: Value, name: string): Value {
   if (object instanceof Tuple) return sequenceMethod(object.items, name, false)
   if (object instanceof Range) {
     if (name === "start" || name === "stop" || name === "step") return object[name]
+    run.work(object.length)
     return sequenceMethod(object.spelledOut(), name, false)
   }
   return isNumber(object) ? numberAttribute(object, name) : undefined
@@ -128,8 +130,9 @@ function numberAttribute(value: Value, name: string): Value {
   }
 }
 
-function characterAt(object: string | Markup, index: number): Value {
+function characterAt(object: string | Markup, index: number, run: Run): Value {
   const plain = plainText(object)
+  run.work(plain.length)
   const char = hasSurrogates(plain) ? Array.from(plain).at(index) : plain.at(index)
   return char !== undefined && object instanceof Markup ? new Markup(char) : char
 }
@@ -144,6 +147,7 @@ export function sliceOf(object: Value, parts: readonly [Value, Value, Value], ru
   const [start = null, stop = null, step = null] = bounds
   if (step === 0) throw new TemplateError("slice step cannot be zero")
   const by = step ?? 1
+  run.work(sizeOf(object))
   if (isText(object)) {
     const plain = plainText(object)
     const cut = hasSurrogates(plain)
@@ -162,7 +166,7 @@ export function sliceOf(object: Value, parts: readonly [Value, Value, Value], ru
 }
 
 function charged(items: Value[], run: Run): Value[] {
-  run.build(items.length)
+  run.buildItems(items.length)
   return items
 }
 

@@ -1,6 +1,6 @@
 import { formatValue } from "./format-spec"
 import { escapeHtml } from "./markup"
-import { repr, text } from "./repr"
+import { ascii, repr, text } from "./repr"
 import { type Run, TemplateError } from "./run"
 import { type Arguments, Dictionary, Markup, type Value } from "./value"
 
@@ -9,8 +9,8 @@ const nestingMax = 2
 
 /** How a template reaches attributes and items: the door is handed in, since methods lie behind it too. */
 export interface Lookup {
-  readonly attribute: (object: Value, name: string) => Value
-  readonly item: (object: Value, key: Value) => Value
+  readonly attribute: (object: Value, name: string, run: Run) => Value
+  readonly item: (object: Value, key: Value, run: Run) => Value
 }
 
 /**
@@ -78,8 +78,8 @@ class BraceFormat {
     const first = /^[^.[]*/.exec(path)?.[0] ?? ""
     let value = this.first(first)
     for (const [, name, key] of path.slice(first.length).matchAll(/\.([^.[]*)|\[([^\]]*)\]/g)) {
-      if (name !== undefined) value = this.lookup.attribute(value, name)
-      else value = this.lookup.item(value, /^\d+$/.test(key ?? "") ? Number(key) : key)
+      if (name !== undefined) value = this.lookup.attribute(value, name, this.run)
+      else value = this.lookup.item(value, /^\d+$/.test(key ?? "") ? Number(key) : key, this.run)
     }
     return value
   }
@@ -102,7 +102,8 @@ class BraceFormat {
   private converted(value: Value, conversion: string | undefined): Value {
     if (conversion === undefined) return value
     if (conversion === "s") return text(value, this.run)
-    if (conversion === "r" || conversion === "a") return repr(value, this.run)
+    if (conversion === "r") return repr(value, this.run)
+    if (conversion === "a") return ascii(value, this.run)
     throw new TemplateError(`Unknown conversion specifier ${conversion}`)
   }
 

@@ -7,7 +7,7 @@ import { type Arguments, iterate, Lazy, truthy, type Value } from "./value"
 function* mapped(value: Value, given: Arguments, names: Names, run: Run): Generator<Value> {
   if (!truthy(value)) return
   const apply = mapping(given, names, run)
-  for (const item of iterate(value)) {
+  for (const item of iterate(value, run)) {
     run.step()
     yield apply(item)
   }
@@ -18,7 +18,7 @@ function mapping(given: Arguments, names: Names, run: Run): (item: Value) => Val
   if (positional.length === 0 && named.has("attribute")) {
     const unknown = [...named.keys()].find((name) => name !== "attribute" && name !== "default")
     if (unknown !== undefined) throw new TemplateError(`Unexpected keyword argument '${unknown}'`)
-    return pathReader(named.get("attribute"), named.has("default") ? named.get("default") : null)
+    return pathReader(named.get("attribute"), run, named.has("default") ? named.get("default") : null)
   }
   if (positional.length === 0) throw new TemplateError("map requires a filter argument")
   const filter = names.filter(text(positional[0], run))
@@ -35,7 +35,7 @@ interface Choice {
 function* chosen(value: Value, given: Arguments, choice: Choice, names: Names, run: Run): Generator<Value> {
   if (!truthy(value)) return
   const accepts = acceptance(given, choice, names, run)
-  for (const item of iterate(value)) {
+  for (const item of iterate(value, run)) {
     run.step()
     if (accepts(item) === choice.keep) yield item
   }
@@ -43,7 +43,7 @@ function* chosen(value: Value, given: Arguments, choice: Choice, names: Names, r
 
 function acceptance(given: Arguments, { byAttribute }: Choice, names: Names, run: Run): (item: Value) => boolean {
   if (byAttribute && given.positional.length === 0) throw new TemplateError("Missing parameter for attribute name")
-  const read = byAttribute ? pathReader(given.positional[0]) : (item: Value): Value => item
+  const read = byAttribute ? pathReader(given.positional[0], run) : (item: Value): Value => item
   const [name, ...positional] = byAttribute ? given.positional.slice(1) : given.positional
   const isBare = given.positional.length === (byAttribute ? 1 : 0)
   if (isBare) return (item) => truthy(read(item))

@@ -9,7 +9,7 @@ type DictionaryMethod = (value: Dictionary, given: Arguments, run: Run) => Value
 type ListMethod = (value: readonly Value[], given: Arguments, run: Run) => Value
 
 const dictionaryMethods = new Map<string, DictionaryMethod>([
-  ["copy", (value, given) => copied(value, bind("copy", [], given))],
+  ["copy", (value, given, run) => copied(value, bind("copy", [], given), run)],
   ["fromkeys", (_value, given, run) => fromKeys(given, run)],
   [
     "get",
@@ -28,6 +28,7 @@ const listMethods = new Map<string, ListMethod>([
     "count",
     (value, given, run) => {
       const [item] = bind("count", [["/value"]], given)
+      run.work(value.length)
       return value.filter((each) => equal(each, item, run)).length
     },
   ],
@@ -36,6 +37,7 @@ const listMethods = new Map<string, ListMethod>([
     (value, given, run) => {
       const [item, start, stop] = bind("index", [["/value"], ["/start", 0], ["/stop", null]], given)
       const at = (index: number): number => Math.max(0, index < 0 ? index + value.length : index)
+      run.work(value.length)
       const end = stop === null ? value.length : Math.min(at(toIndex(stop)), value.length)
       for (let i = at(toIndex(start)); i < end; i++) if (equal(value[i], item, run)) return i
       throw new TemplateError(`${repr(item, run)} is not in list`)
@@ -67,11 +69,17 @@ export function dictionaryMethod(name: string): DictionaryMethod | undefined {
 
 /** The method of lists (`copy` included) or of tuples and ranges, or undefined. */
 export function listMethod(name: string, isList: boolean): ListMethod | undefined {
-  if (isList && name === "copy") return (value, given) => [...value, ...bind("copy", [], given)]
+  if (isList && name === "copy") return (value, given, run) => copiedItems(value, bind("copy", [], given), run)
   return listMethods.get(name)
 }
 
-function copied(value: Dictionary, _none: readonly Value[]): Dictionary {
+function copiedItems(items: readonly Value[], _none: readonly Value[], run: Run): Value[] {
+  run.buildItems(items.length)
+  return [...items]
+}
+
+function copied(value: Dictionary, _none: readonly Value[], run: Run): Dictionary {
+  run.buildItems(value.size)
   const copy = new Dictionary()
   for (const [key, item] of value.entries()) copy.set(key, item)
   return copy
@@ -86,6 +94,8 @@ function viewed(kind: View["kind"], value: Dictionary, given: Arguments): View {
 export function fromKeys(given: Arguments, run: Run): Dictionary {
   const [keys, value] = bind("fromkeys", [["/iterable"], ["/value", null]], given)
   const made = new Dictionary()
-  for (const key of listed(keys, run)) made.set(key, value)
+  const items = listed(keys, run)
+  run.buildItems(items.length)
+  for (const key of items) made.set(key, value)
   return made
 }

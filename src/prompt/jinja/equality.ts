@@ -10,6 +10,7 @@ import {
   type NumberValue,
   plainText,
   Range,
+  sizeOf,
   Tuple,
   typeName,
   type Value,
@@ -18,9 +19,17 @@ import {
 
 /** Python's `==`. */
 export function equal(a: Value, b: Value, run: Run): boolean {
+  if (typeof a === "string" && typeof b === "string") {
+    if (a.length === b.length) run.work(a.length)
+    return a === b
+  }
   if (a === b) return true
   if (isNumber(a)) return isNumber(b) && compareNumbers(a, b) === 0
-  if (isText(a)) return isText(b) && plainText(a) === plainText(b)
+  if (isText(a)) {
+    if (!isText(b)) return false
+    run.work(Math.min(sizeOf(a), sizeOf(b)))
+    return plainText(a) === plainText(b)
+  }
   // Lists that share their parts can be far larger than they look: the rest counts as work.
   run.step()
   if (Array.isArray(a)) return Array.isArray(b) && equalItems(a, b, run)
@@ -31,11 +40,16 @@ export function equal(a: Value, b: Value, run: Run): boolean {
   // Views of keys and of pairs compare as sets; views of values only with themselves.
   if (a.kind === "values" || b.kind === "values") return false
   const [left, right] = [a.spelledOut(), b.spelledOut()]
-  return left.every((item) => right.some((other) => equal(item, other, run)))
+  return left.every((item) => {
+    run.work(right.length)
+    return right.some((other) => equal(item, other, run))
+  })
 }
 
 function equalItems(a: readonly Value[], b: readonly Value[], run: Run): boolean {
-  return a.length === b.length && a.every((item, i) => equal(item, b[i], run))
+  if (a.length !== b.length) return false
+  run.work(a.length)
+  return a.every((item, i) => equal(item, b[i], run))
 }
 
 function equalEntries(a: Dictionary, b: Dictionary, run: Run): boolean {
@@ -64,7 +78,10 @@ export function ordered(operator: Comparison, a: Value, b: Value, run: Run): boo
 /** The order of two values in sign, NaN where one is no number at all. */
 export function compare(a: Value, b: Value, run: Run, operator: Comparison = "<"): number {
   if (isNumber(a) && isNumber(b)) return compareNumbers(a, b)
-  if (isText(a) && isText(b)) return compareTexts(plainText(a), plainText(b))
+  if (isText(a) && isText(b)) {
+    run.work(Math.min(sizeOf(a), sizeOf(b)))
+    return compareTexts(plainText(a), plainText(b))
+  }
   const lists = Array.isArray(a) && Array.isArray(b) ? ([a, b] as const) : null
   const tuples = a instanceof Tuple && b instanceof Tuple ? ([a.items, b.items] as const) : null
   const [left, right] = lists ?? tuples ?? []
@@ -75,6 +92,17 @@ export function compare(a: Value, b: Value, run: Run, operator: Comparison = "<"
     if (!equal(left[i], right[i], run)) return compare(left[i], right[i], run, operator)
   }
   return left.length - right.length
+}
+
+/** Units compared at most while a text is looked for in another: a bad pair takes the product of their lengths. */
+const searchedUnitsMax = 2 ** 32
+
+/** Counts a search, and refuses one that could take for ever: nothing can look at the clock inside it. */
+export function chargeSearch(text: string, wanted: string, run: Run): void {
+  run.work(text.length)
+  if (text.length * wanted.length > searchedUnitsMax && wanted.length <= text.length) {
+    throw new TemplateError("the template searches too long a text for too long a text")
+  }
 }
 
 /** Python's order of texts: by code point, not by UTF-16 unit. */
@@ -96,15 +124,21 @@ export function compareTexts(a: string, b: string): number {
 /** Python's `in`. */
 export function contains(container: Value, item: Value, run: Run): boolean {
   if (isText(container)) {
-    if (isText(item)) return plainText(container).includes(plainText(item))
+    if (isText(item)) {
+      chargeSearch(plainText(container), plainText(item), run)
+      return plainText(container).includes(plainText(item))
+    }
     throw new TemplateError(`'in <string>' requires string as left operand, not ${typeName(item)}`)
   }
   if (container instanceof Dictionary) return container.has(item)
   if (container instanceof View && container.kind === "keys") return container.hasKey(item)
   if (container instanceof Range && !isNumber(item)) return false
   // A generator is read up to the item and no further.
-  const items = iterated(container)
-  if (!(items instanceof Lazy)) return items.some((each) => equal(each, item, run))
+  const items = iterated(container, run)
+  if (!(items instanceof Lazy)) {
+    run.work(items.length)
+    return items.some((each) => equal(each, item, run))
+  }
   for (let next = items.items.next(); next.done !== true; next = items.items.next()) {
     run.step()
     if (equal(next.value, item, run)) return true
@@ -112,9 +146,9 @@ export function contains(container: Value, item: Value, run: Run): boolean {
   return false
 }
 
-function iterated(container: Value): readonly Value[] | Lazy {
+function iterated(container: Value, run: Run): readonly Value[] | Lazy {
   try {
-    return iterate(container)
+    return iterate(container, run)
   } catch {
     throw new TemplateError(`argument of type '${typeName(container)}' is not iterable`)
   }

@@ -28,7 +28,9 @@ import {
   isText,
   listed,
   noArguments,
+  plainText,
   Special,
+  sizeOf,
   Tuple,
   truthy,
   typeName,
@@ -49,7 +51,7 @@ export function compileExpression(node: Expression, at: Position): Evaluate {
     case "item": {
       const object = defined(node.object, at)
       const key = compileExpression(node.key, at)
-      return (frame) => itemOf(object(frame), key(frame))
+      return (frame) => itemOf(object(frame), key(frame), frame.run)
     }
     case "slice": {
       const object = defined(node.object, at)
@@ -150,10 +152,10 @@ function compileName(node: NameNode, scope: Scope): Evaluate {
 function compileAttribute(node: AttributeNode, at: Position): Evaluate {
   const object = defined(node.object, at)
   const { name } = node
-  if (isDictionaryMethod(name) || name.startsWith("__")) return (frame) => attributeOf(object(frame), name)
+  if (isDictionaryMethod(name) || name.startsWith("__")) return (frame) => attributeOf(object(frame), name, frame.run)
   return (frame) => {
     const value = object(frame)
-    return value instanceof Dictionary ? value.get(name) : attributeOf(value, name)
+    return value instanceof Dictionary ? value.get(name) : attributeOf(value, name, frame.run)
   }
 }
 
@@ -257,7 +259,7 @@ function compileArguments(nodes: ArgumentNodes, at: Position): (frame: Frame) =>
     if (rest !== null) places.push(...listed(rest(frame), frame.run))
     const names = new Map<string, Value>()
     for (let i = 0; i < named.length; i++) names.set(named[i]![0], named[i]![1](frame))
-    if (namedRest !== null) addNamed(names, namedRest(frame))
+    if (namedRest !== null) addNamed(names, namedRest(frame), frame.run)
     return { positional: places, named: names }
   }
 }
@@ -266,10 +268,11 @@ function constantValue(node: Expression): Value {
   return node.type === "constant" ? node.value : undefined
 }
 
-function addNamed(names: Map<string, Value>, spread: Value): void {
+function addNamed(names: Map<string, Value>, spread: Value, run: Run): void {
   if (!(spread instanceof Dictionary)) {
     throw new TemplateError(`argument after ** must be a mapping, not ${typeName(spread)}`)
   }
+  run.buildItems(spread.size)
   for (const [key, value] of spread.entries()) {
     if (typeof key !== "string") throw new TemplateError("keywords must be strings")
     if (names.has(key)) throw new TemplateError(`got multiple values for keyword argument '${key}'`)
@@ -317,7 +320,7 @@ function compileMethodCall(
       frame.run.step()
       return callTextMethod(value, name, given(frame), frame.run)
     }
-    const callee = attributeOf(value, name)
+    const callee = attributeOf(value, name, frame.run)
     if (callee === undefined) throw new TemplateError(missingMessage(value, name, frame.run))
     return invoke(callee, given(frame), frame.run)
   }
@@ -328,8 +331,14 @@ export function compileFilter({ name, args }: FilterNode, at: Position, operand:
   const filter = findFilter(name) ?? unknown("filter", name, at)
   const given = compileArguments(args, at)
   return (frame) => {
-    frame.run.step()
-    return filter(operand(frame), given(frame), frame.run)
+    const { run } = frame
+    run.step()
+    const value = operand(frame)
+    run.work(sizeOf(value))
+    const made = filter(value, given(frame), run)
+    if (isText(made)) run.build(plainText(made).length)
+    else if (Array.isArray(made)) run.buildItems(made.length)
+    return made
   }
 }
 
@@ -338,7 +347,11 @@ function compileTest({ operand: operandNode, name, args }: TestNode, at: Positio
   if (name === "defined" && args.positional.length === 0) return (frame) => operand(frame) !== undefined
   const test: Test = findTest(name) ?? unknown("test", name, at)
   const given = compileArguments(args, at)
-  return (frame) => test(operand(frame), given(frame), frame.run)
+  return (frame) => {
+    const value = operand(frame)
+    frame.run.work(sizeOf(value))
+    return test(value, given(frame), frame.run)
+  }
 }
 
 /** An unknown name fails at once, inside an `if` when it is reached. */

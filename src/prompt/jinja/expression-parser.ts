@@ -34,16 +34,13 @@ export class ExpressionParser {
     return this.stream.nested(() => (conditional ? this.conditional() : this.or()))
   }
 
-  /**
-   * One expression, or several with commas between as a tuple. `empty`: nothing at all is a tuple too (in brackets).
-   * `ends`: words that end it.
-   */
-  tuple({ conditional = true, empty = false, ends = [] as readonly string[] } = {}): Expression {
+  /** One expression, or several with commas between as a tuple. `empty`: nothing at all is a tuple too (in brackets). */
+  tuple({ conditional = true, empty = false } = {}): Expression {
     const items: Expression[] = []
     let isTuple = false
     for (;;) {
       if (items.length > 0) this.stream.expectOperator(",")
-      if (this.isTupleEnd(ends)) break
+      if (this.isTupleEnd()) break
       items.push(this.expression(conditional))
       if (!this.stream.isOperator(",")) break
       isTuple = true
@@ -56,18 +53,19 @@ export class ExpressionParser {
     return { type: "tuple", items }
   }
 
-  private isTupleEnd(ends: readonly string[]): boolean {
+  /** A comma may stand last before the end of a tag or a bracket; the reference takes no word for such an end. */
+  private isTupleEnd(): boolean {
     const { kind } = this.stream.current
-    return kind === "print_end" || kind === "block_end" || this.stream.isOperator(")") || this.stream.isName(...ends)
+    return kind === "print_end" || kind === "block_end" || this.stream.isOperator(")")
   }
 
   /** What `set` and `for` give values to; `fields`: of namespaces too. */
-  target({ fields = false, ends = [] as readonly string[] } = {}): Target {
+  target({ fields = false } = {}): Target {
     const items: Target[] = []
     let isTuple = false
     for (;;) {
       if (items.length > 0) this.stream.expectOperator(",")
-      if (this.isTupleEnd(ends)) break
+      if (this.isTupleEnd()) break
       items.push(this.oneTarget(fields))
       if (!this.stream.isOperator(",")) break
       isTuple = true

@@ -25,12 +25,12 @@ export function filterEntry(
 }
 
 /** Reads a path such as `function.name` or `0` from a value, part by part; `fallback` null = none. */
-export function pathReader(path: Value, fallback: Value = null): (value: Value) => Value {
+export function pathReader(path: Value, run: Run, fallback: Value = null): (value: Value) => Value {
   const parts = pathParts(path)
   return (value) => {
     let current = value
     for (const part of parts) {
-      current = itemOf(current, part)
+      current = itemOf(current, part, run)
       if (current === undefined && fallback !== null) current = fallback
     }
     return current

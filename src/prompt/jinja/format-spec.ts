@@ -8,6 +8,8 @@ interface Spec {
   readonly fill: string
   readonly align: string
   readonly sign: string
+  /** `z`: a negative number that rounds to zero has no sign. */
+  readonly noNegativeZero: boolean
   readonly alternate: boolean
   readonly zero: boolean
   readonly width: number
@@ -23,11 +25,12 @@ function readSpec(spelled: string, value: Value): Spec {
   if (found === null) {
     throw new TemplateError(`Invalid format specifier '${spelled}' for object of type '${typeName(value)}'`)
   }
-  const [, fill, align, sign, , alternate, zero, width, grouping, precision, type] = found
+  const [, fill, align, sign, noNegativeZero, alternate, zero, width, grouping, precision, type] = found
   return {
     fill: fill ?? (zero === undefined ? " " : "0"),
     align: align ?? (zero === undefined ? "" : "="),
-    sign: sign ?? "-",
+    sign: sign ?? "",
+    noNegativeZero: noNegativeZero !== undefined,
     alternate: alternate !== undefined,
     zero: zero !== undefined,
     width: Number(width ?? "0"),
@@ -45,6 +48,7 @@ export function formatValue(value: Value, spelled: string, run: Run): string {
     throw new TemplateError(`unsupported format string passed to ${typeName(value)}.__format__`)
   }
   const spec = readSpec(spelled, value)
+  if (spec.type === "n" && spec.grouping !== "") throw new TemplateError(`Cannot specify '${spec.grouping}' with 'n'.`)
   run.build(spec.width + (spec.precision ?? 0))
   if (isText(value)) return formatText(plainText(value), spec)
   // A bool counts as a number only where the type asks for one.
@@ -57,7 +61,8 @@ export function formatValue(value: Value, spelled: string, run: Run): string {
 
 function formatText(value: string, spec: Spec): string {
   if (spec.type !== "" && spec.type !== "s") throw unknownCode(spec.type, value)
-  if (spec.sign !== "-") throw new TemplateError("Sign not allowed in string format specifier")
+  if (spec.sign !== "") throw new TemplateError("Sign not allowed in string format specifier")
+  if (spec.noNegativeZero) throw new TemplateError("Negative zero coercion (z) not allowed in string format specifier")
   if (spec.alternate) throw new TemplateError("Alternate form (#) not allowed in string format specifier")
   if (spec.align === "=" && !spec.zero) throw new TemplateError("'=' alignment not allowed in string format specifier")
   if (spec.grouping !== "") throw new TemplateError(`Cannot specify '${spec.grouping}' with 's'.`)
@@ -68,8 +73,14 @@ function formatText(value: string, spec: Spec): string {
 const integerBases: { readonly [type: string]: number } = { b: 2, o: 8, x: 16, X: 16 }
 
 function formatInteger(value: bigint, spec: Spec, original: Value): string {
+  if (spec.noNegativeZero)
+    throw new TemplateError("Negative zero coercion (z) not allowed in format specifier with integer")
   if (spec.precision !== null) throw new TemplateError("Precision not allowed in integer format specifier")
   if (spec.type === "c") {
+    if (spec.grouping !== "") throw new TemplateError(`Cannot specify '${spec.grouping}' with 'c'.`)
+    if (spec.sign !== "") throw new TemplateError("Sign not allowed with integer format specifier 'c'")
+    if (spec.alternate) throw new TemplateError("Alternate form (#) not allowed with integer format specifier 'c'")
+    if (value < 0n || value > 0x10ffffn) throw new TemplateError("%c arg not in range(0x110000)")
     return padded("", String.fromCodePoint(Number(value)), { ...spec, align: spec.align === "" ? "<" : spec.align })
   }
   const base = integerBases[spec.type] ?? 10
@@ -84,19 +95,19 @@ function formatInteger(value: bigint, spec: Spec, original: Value): string {
 
 function formatFloat(value: number, spec: Spec, original: Value): string {
   const negative = value < 0 || Object.is(value, -0)
-  const sign = signOf(negative, spec.sign)
   const percent = spec.type === "%"
   if (!"eEfFgGn%".includes(spec.type)) throw unknownCode(spec.type, original)
   if (!Number.isFinite(value)) {
     const word = Number.isNaN(value) ? "nan" : "inf"
     const spelled = "EFG".includes(spec.type) && spec.type !== "" ? word.toUpperCase() : word
-    return padded(Number.isNaN(value) ? signOf(false, spec.sign) : sign, spelled + (percent ? "%" : ""), spec)
+    return padded(signOf(!Number.isNaN(value) && negative, spec.sign), spelled + (percent ? "%" : ""), spec)
   }
   const plain = percent
     ? `${fixedText(value * 100, spec.precision ?? 6)}%`
     : floatDigits(Math.abs(value), spec.type, spec.precision, spec.alternate)
   const [whole = "", rest = ""] = splitWhole(plain)
-  return aligned(sign, whole, rest, spec, 3)
+  const isZero = spec.noNegativeZero && !/[1-9]/.test(plain.split(/e/i)[0] ?? "")
+  return aligned(signOf(negative && !isZero, spec.sign), whole, rest, spec, 3)
 }
 
 /** The digits before the point, which grouping and zeros reach, and all behind them. */
@@ -136,7 +147,8 @@ function general(magnitude: number, precision: number, alternate: boolean, untyp
   // Without a type the switch to exponents comes one digit earlier, so that one stands behind the point.
   if (exponent < -4 || exponent >= (untyped ? precision - 1 : precision)) {
     const fraction = kept.slice(1)
-    return `${digits.slice(0, 1)}${fraction === "" ? "" : `.${fraction}`}${exponentText(exponent)}`
+    const point = fraction !== "" || alternate ? "." : ""
+    return `${digits.slice(0, 1)}${point}${fraction}${exponentText(exponent)}`
   }
   if (exponent < 0) {
     return kept === "" ? (untyped ? "0.0" : "0") : `0.${"0".repeat(-exponent - 1)}${kept}`
@@ -158,14 +170,16 @@ function aligned(sign: string, whole: string, rest: string, spec: Spec, groupSiz
     return padded(sign, grouped(whole, spec.grouping, groupSize) + rest, spec)
   }
   const room = spec.width - sign.length - rest.length
-  let digits = whole
-  while (grouped(digits, spec.grouping, groupSize).length < room) digits = `0${digits}`
+  // The fewest digits that fill the room with the separators between them; a separator never stands first.
+  const digits = whole.padStart(room - Math.floor((room - 1) / (groupSize + 1)), "0")
   return sign + grouped(digits, spec.grouping, groupSize) + rest
 }
 
 function grouped(digits: string, separator: string, size: number): string {
   if (separator === "") return digits
-  return digits.replace(new RegExp(`(?<=.)(?=(?:.{${size}})+$)`, "g"), separator)
+  const parts: string[] = []
+  for (let end = digits.length; end > 0; end -= size) parts.push(digits.slice(Math.max(0, end - size), end))
+  return parts.reverse().join(separator)
 }
 
 function padded(sign: string, body: string, spec: Spec): string {

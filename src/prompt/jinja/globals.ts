@@ -13,6 +13,7 @@ import {
   plainText,
   Range,
   Special,
+  Tuple,
   toIndex,
   typeName,
   type Value,
@@ -58,10 +59,14 @@ function dictionaryOf(callee: string, given: Arguments, run: Run): Dictionary {
   }
   const made = new Dictionary()
   const [source] = given.positional
-  if (source instanceof Dictionary) for (const [key, value] of source.entries()) made.set(key, value)
-  else if (given.positional.length > 0) {
+  if (source instanceof Dictionary) {
+    run.buildItems(source.size)
+    for (const [key, value] of source.entries()) made.set(key, value)
+  } else if (given.positional.length > 0) {
     if (source === undefined) throw new TemplateError("a value is undefined")
-    for (const pair of listed(source, run)) {
+    const pairs = listed(source, run)
+    run.buildItems(pairs.length)
+    for (const pair of pairs) {
       const items = listed(pair, run)
       if (items.length !== 2) {
         throw new TemplateError(`dictionary update sequence element has length ${items.length}; 2 is required`)
@@ -145,6 +150,8 @@ class Cycler extends Special {
         return this.items[this.at]
       case "pos":
         return this.at
+      case "items":
+        return new Tuple(this.items)
       default:
         return undefined
     }

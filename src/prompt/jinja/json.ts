@@ -45,14 +45,14 @@ const oneLine: Style = { ensureAscii: false, indent: null, itemSeparator: ", ", 
  * them. Source: the `tojson` that transformers puts into its template environment.
  */
 export function toJson(value: Value, given: Arguments, run: Run): string {
-  const style = given.positional.length + given.named.size === 0 ? oneLine : readStyle(given)
+  const style = given.positional.length + given.named.size === 0 ? oneLine : readStyle(given, run)
   return write(value, style, style.indent === null ? "" : "\n", run)
 }
 
-function readStyle(given: Arguments): Style {
+function readStyle(given: Arguments, run: Run): Style {
   const [ensureAscii, indentation, separators, sortKeys] = bind("tojson", parameters, given)
   const indent = indentText(indentation)
-  const [item, key] = separators === null ? [indent === null ? ", " : ",", ": "] : twoTexts(separators)
+  const [item, key] = separators === null ? [indent === null ? ", " : ",", ": "] : twoTexts(separators, run)
   return {
     ensureAscii: truthy(ensureAscii),
     indent,
@@ -71,8 +71,8 @@ function indentText(indentation: Value): string | null {
   return " ".repeat(Math.min(Math.max(0, toIndex(indentation)), indentMax))
 }
 
-function twoTexts(separators: Value): readonly [string, string] {
-  const items = iterate(separators)
+function twoTexts(separators: Value, run: Run): readonly [string, string] {
+  const items = iterate(separators, run)
   const [item, key] = items instanceof Lazy ? [] : items
   if (isText(item) && isText(key) && !(items instanceof Lazy) && items.length === 2) {
     return [plainText(item), plainText(key)]

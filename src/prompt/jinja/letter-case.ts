@@ -38,7 +38,10 @@ export function titleCase(value: string): string {
 
 /** Python's `str.swapcase`. */
 export function swapCase(value: string): string {
-  return value.replace(/\p{Cased}/gu, (char) => (/\p{Uppercase}/u.test(char) ? char.toLowerCase() : char.toUpperCase()))
+  // Title forms, between the cases, stay as they are.
+  return value.replace(/[\p{Uppercase}\p{Lowercase}]/gu, (char) =>
+    /\p{Uppercase}/u.test(char) ? char.toLowerCase() : char.toUpperCase(),
+  )
 }
 
 /** Python's `str.casefold`: for comparing without case. */

@@ -116,6 +116,8 @@ class Lexer {
   private readRaw(): void {
     const begin = this.matches(rawBegin) ?? ""
     this.goBehind(this.at, begin)
+    // The reference stops at the end of the text without asking what is open.
+    if (this.at === this.source.length) return
     rawEnd.lastIndex = this.at
     const end = rawEnd.exec(this.source)
     if (end === null) throw this.failure("Missing end of raw directive")

@@ -1,9 +1,17 @@
 import { equal } from "./equality"
 import { type Run, TemplateError } from "./run"
+import { bind } from "./signature"
 import { type Arguments, Callable, Lazy, Special, Tuple, type Value } from "./value"
 
 /** Renders the body of a recursive loop over other items, one level deeper. */
 export type Recurse = (items: Value, depth0: number) => string
+
+function refuseNamed(name: string, given: Arguments): void {
+  const [unknown] = given.named.keys()
+  if (unknown !== undefined) {
+    throw new TemplateError(`LoopContext.${name}() got an unexpected keyword argument '${unknown}'`)
+  }
+}
 
 /** What `loop` tells inside a `for`, and the loop's way through its items. */
 export class Loop extends Special {
@@ -86,8 +94,16 @@ export class Loop extends Special {
     return `<LoopContext ${this.index0 + 1}/${this.count()}>`
   }
 
+  /** Python's `len`: of an iterator it is known only when that was read to its end. */
+  override get size(): number {
+    return this.count()
+  }
+
   override call(given: Arguments): Value {
-    if (this.recurse !== null) return this.recurse(given.positional[0], this.depth0 + 1)
+    if (this.recurse !== null) {
+      const [items] = bind("loop", [["/iterable"]], given)
+      return this.recurse(items, this.depth0 + 1)
+    }
     throw new TemplateError("The loop must have the 'recursive' marker to be called recursively.")
   }
 
@@ -120,11 +136,13 @@ export class Loop extends Special {
   }
 
   private cycle(given: Arguments): Value {
+    refuseNamed("cycle", given)
     if (given.positional.length === 0) throw new TemplateError("no items for cycling given")
     return given.positional[this.index0 % given.positional.length]
   }
 
   private changed(given: Arguments): boolean {
+    refuseNamed("changed", given)
     const values = new Tuple(given.positional)
     if (this.last !== null && equal(this.last, values, this.run)) return false
     this.last = values

@@ -4,11 +4,10 @@ import { choiceFilters } from "./choice-filters"
 import { isDictionaryMethod } from "./container-methods"
 import { type Filter, filterEntry, type Test } from "./filter"
 import { numberFilters } from "./number-filters"
-import { text } from "./repr"
 import { TemplateError } from "./run"
 import { sequenceFilters } from "./sequence-filters"
 import { textFilters } from "./text-filters"
-import { Dictionary, truthy, type Value } from "./value"
+import { Dictionary, isText, plainText, truthy, typeName, type Value } from "./value"
 import { testTable } from "./value-tests"
 
 function fallback(value: Value, [other, boolean]: readonly Value[]): Value {
@@ -26,9 +25,12 @@ const filters: ReadonlyMap<string, Filter> = new Map([
   ...textFilters,
   ...choiceFilters({ filter: filterNamed, test: testNamed }),
   filterEntry("attr", [["name"]], (value, [name], run) => {
-    const attribute = text(name, run)
+    if (!isText(name)) throw new TemplateError(`attribute name must be string, not '${typeName(name)}'`)
+    const attribute = plainText(name)
     // Unlike a dot, it does not look at a dictionary's items.
-    return value instanceof Dictionary && !isDictionaryMethod(attribute) ? undefined : attributeOf(value, attribute)
+    return value instanceof Dictionary && !isDictionaryMethod(attribute)
+      ? undefined
+      : attributeOf(value, attribute, run)
   }),
   filterEntry("d", fallbackParameters, fallback),
   filterEntry("default", fallbackParameters, fallback),

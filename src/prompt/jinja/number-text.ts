@@ -4,6 +4,9 @@ import { strip } from "./whitespace"
 const radixDigits = "0123456789abcdefghijklmnopqrstuvwxyz"
 const radixPrefixes: { readonly [base: number]: RegExp } = { 2: /^0[bB]/, 8: /^0[oO]/, 16: /^0[xX]/ }
 
+/** Digits that Python reads at most where the base is no power of two; here, where it is one, too. */
+const integerDigitsMax = 4300
+
 /** Python's `int(text, base)`, or null when it is none. */
 export function readInteger(spelling: string, base: number): bigint | null {
   const [, sign = "", body = ""] = /^([-+]?)(.*)$/s.exec(strip(spelling, null, "both")) ?? []
@@ -21,13 +24,15 @@ export function readInteger(spelling: string, base: number): bigint | null {
     radix = 10
   }
   if (!/^[^_]+(?:_[^_]+)*$/.test(digits)) return null
+  const bare = digits.replaceAll("_", "")
+  if (bare.length > integerDigitsMax) return null
   let value = 0n
   if (radix === 10) {
-    const plain = asciiDigits(digits.replaceAll("_", ""))
+    const plain = asciiDigits(bare)
     if (!/^\d+$/.test(plain)) return null
     value = BigInt(plain)
   } else {
-    for (const char of digits.replaceAll("_", "")) {
+    for (const char of bare) {
       const digit = radixDigits.indexOf(char)
       if (digit < 0 || digit >= radix) return null
       value = value * BigInt(radix) + BigInt(digit)
@@ -54,7 +59,7 @@ function asciiDigits(digits: string): string {
 /** Python's `float(text)`, or null: no hexadecimal, but underscores between digits. */
 export function readFloat(spelling: string): number | null {
   const plain = asciiDigits(strip(spelling, null, "both")).replace(/(?<=\d)_(?=\d)/g, "")
-  if (/^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$/.test(plain)) return Number(plain)
+  if (/^[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?$/.test(plain)) return Number(plain)
   const [, sign, word] = /^([-+]?)(inf|infinity|nan)$/i.exec(plain) ?? []
   if (word === undefined) return null
   return word.toLowerCase() === "nan" ? Number.NaN : sign === "-" ? -Infinity : Infinity

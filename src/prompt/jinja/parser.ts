@@ -116,9 +116,9 @@ class Parser extends ExpressionParser {
   }
 
   private for(): Statement {
-    const target = this.target({ ends: ["in"] })
+    const target = this.target()
     this.stream.expectWord("in")
-    const iterable = this.tuple({ conditional: false, ends: ["recursive"] })
+    const iterable = this.tuple({ conditional: false })
     const test = this.stream.skipName("if") ? this.expression() : null
     const recursive = this.stream.skipName("recursive")
     const body = this.block("endfor", "else")

@@ -1,6 +1,6 @@
 import { floatDigits, percentInteger } from "./format-spec"
 import { escaped, escapeHtml } from "./markup"
-import { repr, text } from "./repr"
+import { ascii, repr, text } from "./repr"
 import { type Run, TemplateError } from "./run"
 import {
   codePoints,
@@ -126,7 +126,10 @@ class PercentFormat {
       case "a":
         return [
           "",
-          cut(this.escapes ? escapeHtml(repr(value, this.run)) : asciiIf(code === "a", repr(value, this.run)), places),
+          cut(
+            this.escapes ? escapeHtml(repr(value, this.run)) : (code === "a" ? ascii : repr)(value, this.run),
+            places,
+          ),
         ]
       case "c":
         return ["", character(value)]
@@ -155,17 +158,9 @@ function cut(plain: string, places: number | null): string {
   return places === null ? plain : Array.from(plain).slice(0, places).join("")
 }
 
-function asciiIf(ascii: boolean, plain: string): string {
-  if (!ascii) return plain
-  return plain.replace(/[^\0-\x7f]/gu, (char) => {
-    const code = char.codePointAt(0) ?? 0
-    if (code <= 0xff) return `\\x${code.toString(16).padStart(2, "0")}`
-    return code <= 0xffff ? `\\u${code.toString(16).padStart(4, "0")}` : `\\U${code.toString(16).padStart(8, "0")}`
-  })
-}
-
 function character(value: Value): string {
   if (isText(value) && codePoints(plainText(value)) === 1) return plainText(value)
+  if (typeof value === "boolean") return String.fromCodePoint(Number(value))
   if (typeof value === "number" && value >= 0 && value <= 0x10ffff) return String.fromCodePoint(value)
   throw new TemplateError("%c requires int or char")
 }

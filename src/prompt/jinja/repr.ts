@@ -40,9 +40,14 @@ export function repr(value: Value, run: Run): string {
     return `range(${value.start}, ${value.stop}${value.step === 1 ? "" : `, ${value.step}`})`
   }
   if (value instanceof View) return `dict_${value.kind}([${reprItems(value.spelledOut(), run)}])`
-  if (value instanceof Namespace) return `<TemplateNamespace ${repr(value.entries, run)}>`
+  if (value instanceof Namespace) return `<Namespace ${repr(value.entries, run)}>`
   if (value instanceof Callable) return `<${value.name}>`
   return value instanceof Lazy ? `<${value.typeName} object>` : value.repr()
+}
+
+/** Python's `ascii`: its `repr` with everything beyond ASCII escaped. */
+export function ascii(value: Value, run: Run): string {
+  return repr(value, run).replace(/[^\0-\x7f]/gu, (char) => escapedCodePoint(char.codePointAt(0) ?? 0))
 }
 
 function reprItems(items: readonly Value[], run: Run): string {

@@ -30,9 +30,13 @@ export function dividedHalfEven(numerator: bigint, denominator: bigint): bigint 
   return quotient + 1n
 }
 
+/** Digits beyond which a float has only zeros: the smallest one has so many behind the point, a few more before it. */
+const exactDigitsMax = 1100
+
 /** The magnitude with `digits` behind the point: no sign. */
 export function fixedText(value: number, digits: number): string {
-  return placed(scaled(Math.abs(value), digits), digits)
+  const exact = Math.min(digits, exactDigitsMax)
+  return placed(scaled(Math.abs(value), exact), exact) + "0".repeat(digits - exact)
 }
 
 /** An integer of units of `10^-digits` with its point. */
@@ -44,6 +48,10 @@ function placed(units: bigint, digits: number): string {
 
 /** Significant digits (`precision` of them, at least one) and the exponent of the first, of a finite magnitude. */
 export function significant(value: number, precision: number): { readonly digits: string; readonly exponent: number } {
+  if (precision > exactDigitsMax) {
+    const { digits, exponent } = significant(value, exactDigitsMax)
+    return { digits: digits.padEnd(precision, "0"), exponent }
+  }
   const magnitude = Math.abs(value)
   if (magnitude === 0) return { digits: "0".repeat(precision), exponent: 0 }
   let exponent = Number(magnitude.toExponential().split("e")[1])

@@ -15,8 +15,8 @@ export interface TemplateLimits {
 /** Far above what chat templates need: the largest prompts take a few thousand steps and some milliseconds. */
 export const templateLimits: TemplateLimits = {
   stepsMax: 5_000_000,
-  textUnitsMax: 128 * 1024 * 1024,
-  builtUnitsMax: 256 * 1024 * 1024,
+  textUnitsMax: 32 * 1024 * 1024,
+  builtUnitsMax: 128 * 1024 * 1024,
   callDepthMax: 250,
   millisecondsMax: 5_000,
 }
@@ -35,7 +35,9 @@ export class TemplateError extends Error {}
 
 /** Steps between two looks at the clock. */
 const stepsBetweenLooks = 256
-/** Units that one operation may make without a look at the clock. */
+/** What an item of a list counts, in units of texts: about its place in memory. */
+const unitsPerItem = 4
+/** Units that operations may make or go through without a look at the clock. */
 const quickUnits = 65_536
 
 /** The state that all parts of one rendering share: what is left of its limits. Throws `TemplateError` past them. */
@@ -44,6 +46,8 @@ export class Run {
   private readonly limits: TemplateLimits
   private steps = 0
   private builtUnits = 0
+  /** Units gone through since the last look at the clock. */
+  private unseenUnits = 0
   private callDepth = 0
   private deadline = -1
 
@@ -58,6 +62,12 @@ export class Run {
     if (this.steps % stepsBetweenLooks === 0) this.look()
   }
 
+  /** Counts what an operation is about to go through: texts and lists can be long, and the clock must be seen in time. */
+  work(units: number): void {
+    this.unseenUnits += units
+    if (this.unseenUnits > quickUnits) this.look()
+  }
+
   /** Counts what an operation is about to make. */
   build(units: number): void {
     this.builtUnits += units
@@ -65,6 +75,11 @@ export class Run {
       throw new TemplateError("the template builds too much text")
     }
     if (units > quickUnits) this.look()
+  }
+
+  /** Counts the items of a list or dictionary that an operation is about to make, or has just made. */
+  buildItems(items: number): void {
+    this.build(items * unitsPerItem)
   }
 
   /** Checks the length of a text that grew. */
@@ -85,6 +100,7 @@ export class Run {
   }
 
   private look(): void {
+    this.unseenUnits = 0
     if (this.steps > this.limits.stepsMax) throw new TemplateError("the template takes too many steps")
     const elapsed = this.clock.elapsed()
     // The first look comes early enough to start the time here: short renderings never ask for it.

@@ -7,6 +7,8 @@ import { type Filter, filterEntry, ignoreCase, pathReader } from "./filter"
 import { type Run, TemplateError } from "./run"
 import {
   Dictionary,
+  isInteger,
+  isNumber,
   isText,
   iterate,
   Lazy,
@@ -14,7 +16,9 @@ import {
   Markup,
   plainText,
   Range,
+  sizeOf,
   Tuple,
+  toFloat,
   toIndex,
   truthy,
   typeName,
@@ -23,9 +27,15 @@ import {
 } from "./value"
 
 /** The key by which an item is compared: read from it, in lower case where case does not count. */
-function keyReader(attribute: Value, caseSensitive: Value, fallback: Value = null): (item: Value) => Value {
-  const read = pathReader(attribute, fallback)
+function keyReader(attribute: Value, caseSensitive: Value, run: Run, fallback: Value = null): (item: Value) => Value {
+  const read = pathReader(attribute, run, fallback)
   return truthy(caseSensitive) ? read : (item) => ignoreCase(read(item))
+}
+
+/** Python's flag of a sort, which must be a number. */
+function backwards(reverse: Value): boolean {
+  if (typeof reverse === "boolean" || isInteger(reverse)) return truthy(reverse)
+  throw new TemplateError(`'${typeName(reverse)}' object cannot be interpreted as an integer`)
 }
 
 /** Sorts by keys and keeps equal items in order, also when reversed. */
@@ -42,8 +52,8 @@ function sortedBy(items: readonly Value[], key: (item: Value) => Value, reverse:
 function sort(value: Value, [reverse, caseSensitive, attribute]: readonly Value[], run: Run): Value {
   // Several attributes with commas between sort by the first, then the next.
   const paths = isText(attribute) ? plainText(attribute).split(",") : [attribute]
-  const readers = paths.map((path) => keyReader(path, caseSensitive))
-  return sortedBy(listed(value, run), (item) => readers.map((read) => read(item)), truthy(reverse), run)
+  const readers = paths.map((path) => keyReader(path, caseSensitive, run))
+  return sortedBy(listed(value, run), (item) => readers.map((read) => read(item)), backwards(reverse), run)
 }
 
 function sortDictionary(value: Value, [caseSensitive, by, reverse]: readonly Value[], run: Run): Value {
@@ -51,13 +61,13 @@ function sortDictionary(value: Value, [caseSensitive, by, reverse]: readonly Val
   if (!(value instanceof Dictionary)) throw new TemplateError(`'${typeName(value)}' object has no attribute 'items'`)
   const place = by === "key" ? 0 : 1
   const pairs = value.entries().map((pair) => new Tuple(pair))
-  return sortedBy(pairs, keyReader(place, caseSensitive), truthy(reverse), run)
+  return sortedBy(pairs, keyReader(place, caseSensitive, run), backwards(reverse), run)
 }
 
 function* unique(value: Value, [caseSensitive, attribute]: readonly Value[], run: Run): Generator<Value> {
-  const read = keyReader(attribute, caseSensitive)
+  const read = keyReader(attribute, caseSensitive, run)
   const seen = new Dictionary()
-  for (const item of iterate(value)) {
+  for (const item of iterate(value, run)) {
     run.step()
     const key = read(item)
     if (seen.has(key)) continue
@@ -72,7 +82,7 @@ function extreme(name: string, sign: number): [string, Filter] {
     ["attribute", null],
   ] as const
   return filterEntry(name, parameters, (value, [caseSensitive, attribute], run) => {
-    const read = keyReader(attribute, caseSensitive)
+    const read = keyReader(attribute, caseSensitive, run)
     const [first, ...rest] = listed(value, run)
     let best = first
     let bestKey = rest.length === 0 ? undefined : read(first)
@@ -87,7 +97,7 @@ function extreme(name: string, sign: number): [string, Filter] {
 }
 
 function groupBy(value: Value, [attribute, fallback, caseSensitive]: readonly Value[], run: Run): Value {
-  const read = keyReader(attribute, caseSensitive, fallback)
+  const read = keyReader(attribute, caseSensitive, run, fallback)
   const groups: { readonly key: Value; readonly items: Value[] }[] = []
   for (const item of sortedBy(listed(value, run), read, false, run)) {
     const key = read(item)
@@ -96,12 +106,12 @@ function groupBy(value: Value, [attribute, fallback, caseSensitive]: readonly Va
     else groups.push({ key, items: [item] })
   }
   // Where case does not count, the group has the key of its first item as it is written.
-  const written = pathReader(attribute, fallback)
+  const written = pathReader(attribute, run, fallback)
   return groups.map(({ items }) => new Group([written(items[0]), items]))
 }
 
 function sum(value: Value, [attribute, start]: readonly Value[], run: Run): Value {
-  const read = pathReader(attribute)
+  const read = pathReader(attribute, run)
   if (isText(start)) throw new TemplateError("sum() can't sum strings [use ''.join(seq) instead]")
   let total: Value = start
   for (const item of listed(value, run)) total = operate("+", total, read(item), run)
@@ -110,17 +120,21 @@ function sum(value: Value, [attribute, start]: readonly Value[], run: Run): Valu
 
 function* batch(value: Value, [size, fill]: readonly Value[], run: Run): Generator<Value> {
   let row: Value[] = []
-  for (const item of iterate(value)) {
+  for (const item of iterate(value, run)) {
     run.step()
-    if (row.length === size) {
+    if (equal(row.length, size, run)) {
       yield row
       row = []
     }
     row.push(item)
   }
   if (row.length === 0) return
-  const missing = fill === null ? 0 : toIndex(size) - row.length
-  run.build(Math.max(0, missing))
+  if (fill === null || (isNumber(size) && toFloat(size) <= row.length)) {
+    yield row
+    return
+  }
+  const missing = toIndex(size) - row.length
+  run.buildItems(Math.max(0, missing))
   for (let i = 0; i < missing; i++) row.push(fill)
   yield row
 }
@@ -143,6 +157,7 @@ function* slices(value: Value, [count, fill]: readonly Value[], run: Run): Gener
 
 function reversed(value: Value, run: Run): Value {
   if (isText(value)) {
+    run.buildItems(sizeOf(value))
     const turned = Array.from(plainText(value)).reverse().join("")
     return value instanceof Markup ? new Markup(turned) : turned
   }
@@ -159,21 +174,21 @@ const reversedNames = [
 ] as const
 
 function first(value: Value, run: Run): Value {
-  const items = iterate(value)
+  const items = iterate(value, run)
   run.step()
   if (!(items instanceof Lazy)) return items[0]
   const next = items.items.next()
   return next.done === true ? undefined : next.value
 }
 
-function last(value: Value): Value {
-  const items = iterate(value)
+function last(value: Value, run: Run): Value {
+  const items = iterate(value, run)
   if (items instanceof Lazy) throw new TemplateError(`'${typeName(value)}' object is not reversible`)
   return items.at(-1)
 }
 
-function random(value: Value): Value {
-  const items = iterate(value)
+function random(value: Value, run: Run): Value {
+  const items = iterate(value, run)
   if (items instanceof Lazy || value instanceof Dictionary) throw new TemplateError("random needs a sequence")
   return items[Math.floor(Math.random() * items.length)]
 }
@@ -203,11 +218,11 @@ export const sequenceFilters: readonly [string, Filter][] = [
   filterEntry("first", [], (value, _args, run) => first(value, run)),
   filterEntry("groupby", [["attribute"], ["default", null], ["case_sensitive", false]], groupBy),
   filterEntry("items", [], (value) => generator(pairs(value))),
-  filterEntry("last", [], last),
+  filterEntry("last", [], (value, _args, run) => last(value, run)),
   filterEntry("list", [], (value, _args, run) => [...listed(value, run)]),
   extreme("max", 1),
   extreme("min", -1),
-  filterEntry("random", [], random),
+  filterEntry("random", [], (value, _args, run) => random(value, run)),
   filterEntry("reverse", [], (value, _args, run) => reversed(value, run)),
   filterEntry("slice", [["slices"], ["fill_with", null]], (value, args, run) => generator(slices(value, args, run))),
   filterEntry(

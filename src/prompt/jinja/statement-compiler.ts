@@ -21,16 +21,18 @@ import { TemplateError } from "./run"
 import { Activation, freeNames, Scope } from "./scope"
 import { entering, frameReader } from "./scope-entry"
 import type { Position, Standing } from "./standing"
-import type {
-  BlockNode,
-  CallBlockNode,
-  Expression,
-  FilterNode,
-  ForNode,
-  SetBlockNode,
-  Statement,
-  Target,
-  WithNode,
+import {
+  type BlockNode,
+  type CallBlockNode,
+  type Expression,
+  type FilterNode,
+  type ForNode,
+  namesOf,
+  nodesOf,
+  type SetBlockNode,
+  type Statement,
+  type Target,
+  type WithNode,
 } from "./syntax"
 import { iterate, Lazy, noArguments, truthy, type Value } from "./value"
 
@@ -273,6 +275,7 @@ class StatementCompiler {
   }
 
   private loopBody(node: ForNode, at: Standing, outer: Scope, activation = outer.activation): RunLoop {
+    if (setsLoop(node)) throw new TemplateError("Can't assign to special loop variable in for-loop target")
     const scope = outer.inner(activation)
     const asksForLoop = node.recursive || freeNames(node.body, ["loop"]).has("loop") || hasScopedBlock(node)
     const loopPlace = asksForLoop ? scope.declare("loop") : null
@@ -288,7 +291,7 @@ class StatementCompiler {
     const otherwise = this.sequence(node.otherwise, { ...standing, scope: otherwiseScope })
     const filter = node.test === null ? null : this.loopFilter(node.target, node.test, at, outer, activation)
     return (frame, out, iterable, depth0, recurse) => {
-      const source = iterate(iterable)
+      const source = iterate(iterable, frame.run)
       const items = filter === null ? source : filter(frame, source)
       const loop = new Loop(items, depth0, recurse, frame.run)
       // A round that is left early does not count as one, so `else` may follow it: so does the reference.
@@ -369,8 +372,17 @@ type Captured = (frame: Frame, take: (value: Value) => void) => Flow
 type RunLoop = (frame: Frame, out: Output, iterable: Value, depth0: number, recurse: Recurse | null) => Flow
 
 function hasScopedBlock(node: ForNode): boolean {
-  const scoped = (statement: Statement): boolean => statement.type === "block" && statement.scoped
-  return node.body.some(scoped)
+  for (const inside of nodesOf([node])) if (inside.type === "block" && inside.scoped) return true
+  return false
+}
+
+/** Whether a loop, or anything in it, sets a variable called `loop`. */
+function setsLoop(node: ForNode): boolean {
+  for (const inside of nodesOf([node])) {
+    if (inside.type !== "for" && inside.type !== "set" && inside.type !== "set_block") continue
+    if (namesOf(inside.target).includes("loop")) return true
+  }
+  return false
 }
 
 function held(frame: Frame, index: number): Value {

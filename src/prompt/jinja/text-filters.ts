@@ -13,6 +13,7 @@ import { type Run, TemplateError } from "./run"
 import { callTextMethod, replaceText, stripTags } from "./text-methods"
 import {
   type Arguments,
+  Callable,
   codePoints,
   Dictionary,
   isNumber,
@@ -21,8 +22,10 @@ import {
   Lazy,
   listed,
   Markup,
+  Namespace,
   noArguments,
   plainText,
+  Special,
   Tuple,
   toFloat,
   toIndex,
@@ -70,7 +73,7 @@ function truncate(value: Value, [size, killWords, ending, leeway]: readonly Valu
   if (slack < 0) throw new TemplateError(`expected leeway >= 0, got ${slack}`)
   if (!isText(value)) {
     // Whatever has a length and is short enough comes back as it is.
-    if (value === undefined || sizeOf(value) <= most + slack) return value
+    if (value === undefined || lengthOf(value, run) <= most + slack) return value
     throw new TemplateError(`can only concatenate ${typeName(value)}, not str`)
   }
   const chars = Array.from(plainText(value))
@@ -81,8 +84,8 @@ function truncate(value: Value, [size, killWords, ending, leeway]: readonly Valu
   return operate("+", value instanceof Markup ? new Markup(cut) : cut, ending, run)
 }
 
-function sizeOf(value: Value): number {
-  const items = isNumber(value) || value === null ? null : iterate(value)
+function lengthOf(value: Value, run: Run): number {
+  const items = isNumber(value) || value === null ? null : iterate(value, run)
   if (items === null || items instanceof Lazy)
     throw new TemplateError(`object of type '${typeName(value)}' has no len()`)
   return items.length
@@ -91,7 +94,7 @@ function sizeOf(value: Value): number {
 function join(value: Value, [separator, attribute]: readonly Value[], run: Run): string {
   const between = text(separator, run)
   const items = listed(value, run)
-  const read = pathReader(attribute)
+  const read = pathReader(attribute, run)
   let units = between.length * items.length
   const texts = items.map((item) => {
     const spelled = text(read(item), run)
@@ -157,8 +160,13 @@ function urlQuoted(value: Value, forQuery: boolean, run: Run): string {
   return forQuery ? quoted.replaceAll("%20", "+") : quoted.replaceAll("%2F", "/")
 }
 
+/** True for what cannot be gone through and is printed whole. */
+function isOpaque(value: Value): boolean {
+  return value instanceof Namespace || value instanceof Callable || (value instanceof Special && value.size === null)
+}
+
 function urlEncoded(value: Value, run: Run): string {
-  if (isText(value) || isNumber(value) || value === null) return urlQuoted(value, false, run)
+  if (isText(value) || isNumber(value) || value === null || isOpaque(value)) return urlQuoted(value, false, run)
   const pairs = value instanceof Dictionary ? value.entries() : listed(value, run).map((pair) => listed(pair, run))
   return pairs
     .map((pair) => {
@@ -237,10 +245,10 @@ export const textFilters: readonly [string, Filter][] = [
       ["wrapstring", null],
       ["break_on_hyphens", true],
     ],
-    (value, [width, breaks, between, hyphens]) => {
+    (value, [width, breaks, between, hyphens], run) => {
       if (!isText(value)) throw new TemplateError(`'${typeName(value)}' object has no attribute 'splitlines'`)
       const joint = between === null ? "\n" : isText(between) ? plainText(between) : ""
-      return wrapLines(plainText(value), toIndex(width), truthy(breaks), joint, truthy(hyphens))
+      return wrapLines(plainText(value), toIndex(width), truthy(breaks), joint, truthy(hyphens), run)
     },
   ),
   filterEntry("xmlattr", [["autospace", true]], xmlAttributes),

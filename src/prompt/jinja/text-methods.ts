@@ -1,4 +1,5 @@
 /** Python's methods on texts. Places are code points. */
+import { chargeSearch } from "./equality"
 import { capitalize, caseFold, isLower, isTitle, isUpper, swapCase, titleCase } from "./letter-case"
 import { escaped, unescapeHtml } from "./markup"
 import { isPrintable } from "./repr"
@@ -46,11 +47,11 @@ const methods = new Map<string, TextMethod>([
   ["capitalize", plain(capitalize)],
   ["casefold", plain(caseFold)],
   ["center", define(padding, (value, [width, fill], run) => padded(value, width, fill, "both", run))],
-  ["count", define(window, (value, args) => count(value, args))],
+  ["count", define(window, count)],
   ["endswith", define(window, (value, args) => affixed(value, args, "endswith"))],
   ["expandtabs", define([["tabsize", 8]], (value, [size], run) => expandTabs(value, toIndex(size), run))],
-  ["find", define(window, (value, args) => place(value, args, false))],
-  ["index", define(window, (value, args) => foundPlace(place(value, args, false)))],
+  ["find", define(window, (value, args, run) => place(value, args, false, run))],
+  ["index", define(window, (value, args, run) => foundPlace(place(value, args, false, run)))],
   ["isalnum", plain((value) => /^[\p{L}\p{N}]+$/u.test(value))],
   ["isalpha", plain((value) => /^\p{L}+$/u.test(value))],
   ["isascii", plain((value) => !/[^\0-\x7f]/.test(value))],
@@ -68,7 +69,7 @@ const methods = new Map<string, TextMethod>([
   ["lower", plain((value) => value.toLowerCase())],
   ["lstrip", define([["/chars", null]], (value, [chars]) => stripped(value, chars, "left"))],
   ["maketrans", define([["/x"], ["/y", null], ["/z", null]], (_value, args) => translationTable(args))],
-  ["partition", define([["/sep"]], (value, [separator]) => partition(value, separator, false))],
+  ["partition", define([["/sep"]], (value, [separator], run) => partition(value, separator, false, run))],
   ["removeprefix", define([["/prefix"]], (value, [prefix]) => withoutPrefix(value, asText(prefix)))],
   ["removesuffix", define([["/suffix"]], (value, [suffix]) => withoutSuffix(value, asText(suffix)))],
   [
@@ -77,19 +78,19 @@ const methods = new Map<string, TextMethod>([
       replaceText(value, asText(old), asText(fresh), toIndex(times), run),
     ),
   ],
-  ["rfind", define(window, (value, args) => place(value, args, true))],
-  ["rindex", define(window, (value, args) => foundPlace(place(value, args, true)))],
+  ["rfind", define(window, (value, args, run) => place(value, args, true, run))],
+  ["rindex", define(window, (value, args, run) => foundPlace(place(value, args, true, run)))],
   ["rjust", define(padding, (value, [width, fill], run) => padded(value, width, fill, "left", run))],
-  ["rpartition", define([["/sep"]], (value, [separator]) => partition(value, separator, true))],
-  ["rsplit", define(splitting, (value, [separator, times]) => splitRight(value, separator, toIndex(times)))],
+  ["rpartition", define([["/sep"]], (value, [separator], run) => partition(value, separator, true, run))],
+  ["rsplit", define(splitting, (value, [separator, times], run) => splitRight(value, separator, toIndex(times), run))],
   ["rstrip", define([["/chars", null]], (value, [chars]) => stripped(value, chars, "right"))],
-  ["split", define(splitting, (value, [separator, times]) => split(value, separator, toIndex(times)))],
+  ["split", define(splitting, (value, [separator, times], run) => split(value, separator, toIndex(times), run))],
   ["splitlines", define([["keepends", false]], (value, [keep]) => splitLines(value, toSmallInteger(keep) !== 0))],
   ["startswith", define(window, (value, args) => affixed(value, args, "startswith"))],
   ["strip", define([["/chars", null]], (value, [chars]) => stripped(value, chars, "both"))],
   ["swapcase", plain(swapCase)],
   ["title", plain(titleCase)],
-  ["translate", define([["/table"]], (value, [table]) => translated(value, table))],
+  ["translate", define([["/table"]], (value, [table], run) => translated(value, table, run))],
   ["upper", plain((value) => value.toUpperCase())],
   ["zfill", define([["/width"]], (value, [width], run) => zeroFilled(value, toIndex(width), run))],
 ])
@@ -112,8 +113,12 @@ export function callTextMethod(value: string | Markup, name: string, given: Argu
   const method = methods.get(name)
   if (method === undefined) throw new TemplateError(`'str' object has no attribute '${name}'`)
   const args = bind(name, method.parameters, given)
-  if (typeof value === "string") return method.apply(value, args, run)
-  return markedUp(method.apply(value.text, escapedArguments(name, args, run), run))
+  run.work(plainText(value).length)
+  if (typeof value !== "string") return markedUp(method.apply(value.text, escapedArguments(name, args, run), run))
+  const made = method.apply(value, args, run)
+  if (typeof made === "string") run.build(made.length)
+  else if (Array.isArray(made)) run.buildItems(made.length)
+  return made
 }
 
 /** What goes into an escaped text is escaped. */
@@ -172,6 +177,7 @@ export function joined(separator: string, items: readonly Value[], run: Run): st
 
 /** Python's `str.replace`; `times` below 0 = all. */
 export function replaceText(value: string, old: string, fresh: string, times: number, run: Run): string {
+  chargeSearch(value, old, run)
   if (!value.includes(old)) return value
   const parts = old === "" ? ["", ...Array.from(value), ""] : value.split(old)
   const cuts = times < 0 ? parts.length - 1 : Math.min(times, parts.length - 1)
@@ -203,13 +209,15 @@ function within(value: string, [sub, start, end]: readonly Value[]): [string, st
   return [typeof part === "string" ? part : part.join(""), wanted, from]
 }
 
-function count(value: string, args: readonly Value[]): number {
+function count(value: string, args: readonly Value[], run: Run): number {
   const [part, sub] = within(value, args)
+  chargeSearch(part, sub, run)
   return sub === "" ? codePoints(part) + 1 : part.split(sub).length - 1
 }
 
-function place(value: string, args: readonly Value[], last: boolean): number {
+function place(value: string, args: readonly Value[], last: boolean, run: Run): number {
   const [part, sub, offset] = within(value, args)
+  chargeSearch(part, sub, run)
   const at = last ? part.lastIndexOf(sub) : part.indexOf(sub)
   return at < 0 ? -1 : offset + codePoints(part.slice(0, at))
 }
@@ -242,23 +250,24 @@ function withoutSuffix(value: string, suffix: string): string {
   return suffix !== "" && value.endsWith(suffix) ? value.slice(0, -suffix.length) : value
 }
 
-function separatorText(separator: Value): string {
+function separatorText(value: string, separator: Value, run: Run): string {
   const plainSeparator = asText(separator)
   if (plainSeparator === "") throw new TemplateError("empty separator")
+  chargeSearch(value, plainSeparator, run)
   return plainSeparator
 }
 
-function split(value: string, separator: Value, times: number): Value {
+function split(value: string, separator: Value, times: number, run: Run): Value {
   if (separator === null) return words(value, times)
-  const between = separatorText(separator)
+  const between = separatorText(value, separator, run)
   const parts = value.split(between)
   if (times < 0 || parts.length <= times + 1) return parts
   return [...parts.slice(0, times), parts.slice(times).join(between)]
 }
 
-function splitRight(value: string, separator: Value, times: number): Value {
+function splitRight(value: string, separator: Value, times: number, run: Run): Value {
   if (separator === null) return wordsFromBehind(value, times)
-  const between = separatorText(separator)
+  const between = separatorText(value, separator, run)
   const parts = splitFromBehind(value, between)
   if (times < 0 || parts.length <= times + 1) return parts
   const cut = parts.length - times
@@ -279,8 +288,8 @@ function splitFromBehind(value: string, between: string): string[] {
   return parts.reverse()
 }
 
-function partition(value: string, separator: Value, last: boolean): Tuple {
-  const between = separatorText(separator)
+function partition(value: string, separator: Value, last: boolean, run: Run): Tuple {
+  const between = separatorText(value, separator, run)
   const at = last ? value.lastIndexOf(between) : value.indexOf(between)
   if (at < 0) return new Tuple(last ? ["", "", value] : [value, "", ""])
   return new Tuple([value.slice(0, at), between, value.slice(at + between.length)])
@@ -343,13 +352,15 @@ function translationTable([from, to, dropped]: readonly Value[]): Dictionary {
   return table
 }
 
-function translated(value: string, table: Value): string {
+function translated(value: string, table: Value, run: Run): string {
   if (!(table instanceof Dictionary)) throw new TemplateError(`'${typeName(table)}' object is not subscriptable`)
   return Array.from(value, (char) => {
     const code = char.codePointAt(0)
     if (!table.has(code)) return char
     const fresh = table.get(code)
     if (fresh === null) return ""
-    return isText(fresh) ? plainText(fresh) : String.fromCodePoint(toIndex(fresh))
+    if (!isText(fresh)) return String.fromCodePoint(toIndex(fresh))
+    run.build(plainText(fresh).length)
+    return plainText(fresh)
   }).join("")
 }

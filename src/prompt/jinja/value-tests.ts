@@ -19,6 +19,7 @@ import {
   Range,
   Special,
   Tuple,
+  typeName,
   type Value,
 } from "./value"
 
@@ -54,9 +55,9 @@ function remainder(value: Value, by: Value, run: Run): Value {
   return operate("%", value, by, run)
 }
 
-function isIterable(value: Value): boolean {
+function isIterable(value: Value, run: Run): boolean {
   try {
-    iterate(value)
+    iterate(value, run)
     return true
   } catch {
     return false
@@ -70,8 +71,17 @@ function isSequence(value: Value): boolean {
 }
 
 function isSame(value: Value, other: Value): boolean {
+  // Each look at an undefined name makes another one.
+  if (value === undefined) return false
   if (value instanceof Float && other instanceof Float) return Object.is(value.value, other.value)
   return value === other
+}
+
+/** What is looked up in a table of names: whatever could be a key. */
+function nameIn(value: Value, run: Run): string {
+  if (Array.isArray(value) || value instanceof Dictionary)
+    throw new TemplateError(`unhashable type: '${typeName(value)}'`)
+  return text(value, run)
 }
 
 const equalNames = ["==", "eq", "equalto"]
@@ -93,11 +103,11 @@ export function testTable(isFilter: (name: string) => boolean): ReadonlyMap<stri
     bare("escaped", (value) => value instanceof Markup),
     bare("even", (value, run) => equal(remainder(value, 2, run), 0, run)),
     bare("false", (value) => value === false),
-    bare("filter", (value, run) => isFilter(text(value, run))),
+    bare("filter", (value, run) => isFilter(nameIn(value, run))),
     bare("float", (value) => value instanceof Float),
     against("in", (value, container, run) => contains(container, value, run), "seq"),
     bare("integer", isInteger),
-    bare("iterable", (value) => value instanceof Lazy || isIterable(value)),
+    bare("iterable", (value, run) => value instanceof Lazy || isIterable(value, run)),
     bare("lower", (value, run) => isLower(text(value, run))),
     bare("mapping", (value) => value instanceof Dictionary),
     bare("none", (value) => value === null),
@@ -106,7 +116,7 @@ export function testTable(isFilter: (name: string) => boolean): ReadonlyMap<stri
     against("sameas", isSame, "other"),
     bare("sequence", isSequence),
     bare("string", isText),
-    bare("test", (value, run) => table.has(text(value, run))),
+    bare("test", (value, run) => table.has(nameIn(value, run))),
     bare("true", (value) => value === true),
     bare("undefined", (value) => value === undefined),
     bare("upper", (value, run) => isUpper(text(value, run))),

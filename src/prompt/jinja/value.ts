@@ -267,7 +267,9 @@ export abstract class Special {
   /** Python's `repr`. */
   abstract repr(): string
   /** Python's `len`; null for those that have none. */
-  readonly size: number | null = null
+  get size(): number | null {
+    return null
+  }
 
   /** Most cannot be called. */
   call(_given: Arguments, _run: Run): Value {
@@ -385,8 +387,20 @@ export function truthy(value: Value): boolean {
   return true
 }
 
+/** Units that an operation on a value goes through, near enough for counting: what is looked through only in parts is little. */
+export function sizeOf(value: Value): number {
+  if (typeof value === "string") return value.length
+  if (typeof value !== "object" || value === null) return 1
+  if (Array.isArray(value) || value instanceof Range) return value.length
+  if (value instanceof Markup) return value.text.length
+  if (value instanceof Tuple) return value.items.length
+  return value instanceof View || (value instanceof Dictionary && value.source === null) ? value.size : 1
+}
+
 /** What can be gone through, as an array or an iterator: keys of a dictionary, characters of a text. */
-export function iterate(value: Value): readonly Value[] | Lazy {
+export function iterate(value: Value, run: Run): readonly Value[] | Lazy {
+  if (isText(value)) run.buildItems(sizeOf(value))
+  else if (!Array.isArray(value)) run.work(sizeOf(value))
   if (Array.isArray(value) || value instanceof Lazy) return value
   if (value === undefined) return []
   if (typeof value === "string") return Array.from(value)
@@ -399,7 +413,7 @@ export function iterate(value: Value): readonly Value[] | Lazy {
 
 /** All items at once; an iterator is read to its end, each item a step. */
 export function listed(value: Value, run: Run): readonly Value[] {
-  const items = iterate(value)
+  const items = iterate(value, run)
   if (!(items instanceof Lazy)) return items
   const list: Value[] = []
   for (const item of items) {

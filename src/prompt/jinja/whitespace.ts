@@ -22,12 +22,25 @@ export function strip(value: string, chars: string | null, side: Side): string {
 
 /** By code points, so that half of a pair is never taken. */
 function stripChars(value: string, chars: ReadonlySet<string>, side: Side): string {
-  const points = Array.from(value)
   let start = 0
-  let end = points.length
-  if (side !== "right") while (start < end && chars.has(points[start]!)) start += 1
-  if (side !== "left") while (end > start && chars.has(points[end - 1]!)) end -= 1
-  return points.slice(start, end).join("")
+  let end = value.length
+  if (side !== "right") {
+    for (let width = 0; start < end; start += width) {
+      width = isPair(value, start) ? 2 : 1
+      if (!chars.has(value.slice(start, start + width))) break
+    }
+  }
+  if (side !== "left") {
+    for (let width = 0; end > start; end -= width) {
+      width = end - start > 1 && isPair(value, end - 2) ? 2 : 1
+      if (!chars.has(value.slice(end - width, end))) break
+    }
+  }
+  return value.slice(start, end)
+}
+
+function isPair(value: string, at: number): boolean {
+  return (value.codePointAt(at) ?? 0) > 0xffff
 }
 
 function isSpace(unit: number): boolean {

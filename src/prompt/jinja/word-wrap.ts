@@ -1,4 +1,4 @@
-import { TemplateError } from "./run"
+import { type Run, TemplateError } from "./run"
 import { codePoints } from "./value"
 import { isBlank, splitLines } from "./whitespace"
 
@@ -12,25 +12,43 @@ export function wrapLines(
   breakLongWords: boolean,
   between: string,
   breakOnHyphens: boolean,
+  run: Run,
 ): string {
   const lines = splitLines(text)
   return lines
-    .map((line) => wrapped(pieces(line, breakOnHyphens), width, breakLongWords, breakOnHyphens).join(between))
+    .map((line) => wrapped(pieces(line, breakOnHyphens), width, breakLongWords, breakOnHyphens, run).join(between))
     .join(between)
 }
+
+// Python's `\w`, and those of them that are no decimal digits.
+const word = "[\\p{L}\\p{N}_]"
+const letter = "[\\p{L}\\p{Nl}\\p{No}_]"
+const wordOrMark = "[\\p{L}\\p{N}_!\"'&.,?]"
+/** Where words may be cut: behind a hyphen between letters, and on both sides of a dash of several hyphens. */
+const cuts = new RegExp(
+  `(?<=${letter}{2}-|${letter}-${wordOrMark}-)(?=${letter}-?${letter})|(?<=${wordOrMark})(?=-{2,}${word})|(?=${word})(?<=${wordOrMark}-{2,})`,
+  "u",
+)
 
 /** Words and the blanks between them, in order; hyphenated words in parts. */
 function pieces(line: string, breakOnHyphens: boolean): string[] {
   const found = line.match(/[\t\n\v\f\r ]+|[^\t\n\v\f\r ]+/g) ?? []
   if (!breakOnHyphens) return found
-  return found.flatMap((piece) => piece.split(/(?<=[^\W\d_][^\W\d_]-|[^\W\d_]-[^\W\d_]-)(?=[^\W\d_]-?[^\W\d_])/u))
+  return found.flatMap((piece) => (piece.includes("-") ? piece.split(cuts) : [piece]))
 }
 
-function wrapped(parts: readonly string[], width: number, breakLongWords: boolean, breakOnHyphens: boolean): string[] {
+function wrapped(
+  parts: readonly string[],
+  width: number,
+  breakLongWords: boolean,
+  breakOnHyphens: boolean,
+  run: Run,
+): string[] {
   if (width <= 0) throw new TemplateError(`invalid width ${width} (must be > 0)`)
   const rest = [...parts].reverse()
   const lines: string[] = []
   while (rest.length > 0) {
+    run.step()
     const line: string[] = []
     let taken = 0
     // A line does not begin with the blanks that ended the one before.
@@ -39,32 +57,58 @@ function wrapped(parts: readonly string[], width: number, breakLongWords: boolea
       taken += codePoints(rest.at(-1)!)
       line.push(rest.pop()!)
     }
-    if (rest.length > 0 && codePoints(rest.at(-1)!) > width)
-      cutLongWord(rest, line, width - taken, breakLongWords, breakOnHyphens)
-    if (line.length > 0 && isBlank(line.at(-1)!)) line.pop()
-    if (line.length > 0) lines.push(line.join(""))
+    if (rest.length > 0 && codePoints(rest.at(-1)!) > width) {
+      if (breakLongWords) {
+        cutLongWord(rest, line, lines, width, width - taken, breakOnHyphens, run)
+        continue
+      }
+      if (line.length === 0) line.push(rest.pop()!)
+    }
+    endLine(line, lines)
   }
   return lines
 }
 
+/** A line does not end with blanks. */
+function endLine(line: string[], lines: string[]): void {
+  if (line.length > 0 && isBlank(line.at(-1)!)) line.pop()
+  if (line.length > 0) lines.push(line.join(""))
+}
+
+/** Fills the line with the beginning of a word that no line holds, and lines with it until its end fits into one. */
 function cutLongWord(
   rest: string[],
   line: string[],
+  lines: string[],
+  width: number,
   room: number,
-  breakLongWords: boolean,
   breakOnHyphens: boolean,
+  run: Run,
 ): void {
-  const space = Math.max(room, 1)
-  if (!breakLongWords) {
-    if (line.length === 0) line.push(rest.pop()!)
-    return
+  const chars = Array.from(rest.pop()!)
+  let at = 0
+  let space = room
+  let open = line
+  while (chars.length - at > width) {
+    run.step()
+    const end = at + cutOf(chars, at, space, breakOnHyphens)
+    open.push(chars.slice(at, end).join(""))
+    endLine(open, lines)
+    open = []
+    at = end
+    space = width
   }
-  const word = Array.from(rest.at(-1)!)
-  let end = space
-  if (breakOnHyphens && word.length > space) {
-    const hyphen = word.slice(0, space).lastIndexOf("-")
-    if (hyphen > 0 && word.slice(0, hyphen).some((char) => char !== "-")) end = hyphen + 1
+  rest.push(chars.slice(at).join(""))
+}
+
+/** How many characters of the word go into so much room: all of it, or up to the last hyphen in it. */
+function cutOf(chars: readonly string[], at: number, space: number, breakOnHyphens: boolean): number {
+  if (!breakOnHyphens) return space
+  for (let hyphen = at + space - 1; hyphen > at; hyphen--) {
+    if (chars[hyphen] !== "-") continue
+    // Hyphens alone are no part of a word.
+    for (let before = at; before < hyphen; before++) if (chars[before] !== "-") return hyphen + 1 - at
+    return space
   }
-  line.push(word.slice(0, end).join(""))
-  rest[rest.length - 1] = word.slice(end).join("")
+  return space
 }
