@@ -11,6 +11,7 @@ import { Admission } from "./http/admission"
 import { corsHeaders, corsPreflight } from "./http/cors"
 import { printable } from "./http/log-line"
 import { createMetrics, type Metrics } from "./http/metrics"
+import { ServedWindow } from "./ir/served-window"
 import { type Listener, monotonicSeconds, type StartFailure } from "./listener"
 import { openMistralFormat } from "./mistral-format"
 import { readVocabulary } from "./model/files"
@@ -31,7 +32,9 @@ import type { Tokenizer } from "./tokenizer/tokenizer"
 /** A model, ready to render for and to parse. */
 export interface ServedModel {
   readonly tokenizer: Tokenizer
+  /** Its window is that of `window`, as it is when asked. */
   readonly facts: ModelFacts
+  readonly window: ServedWindow
   readonly metrics: Metrics
   readonly preparer: Preparer
   /** For conversations, and for completions, which have no structure. */
@@ -56,8 +59,12 @@ export async function openServedModel(
   if (!format.ok) return format
   const placeholders = knownPlaceholders(profile, tokenizer.value)
   const mediaKinds = [...placeholders.keys()]
-  const facts = {
+  const window = new ServedWindow(profile.contextTokensMax)
+  const facts: ModelFacts = {
     ...modelFacts(config, profile, tokenizer.value, chatTemplates, chatParser.value),
+    get contextTokensMax() {
+      return window.tokensMax
+    },
     writesHarmony: isHarmony,
     mediaKinds,
   }
@@ -76,11 +83,12 @@ export async function openServedModel(
   return ok({
     tokenizer: tokenizer.value,
     facts,
+    window,
     metrics,
     preparer: new Preparer({
       tokenizer: tokenizer.value,
       renderer: renderer.value,
-      contextTokensMax: facts.contextTokensMax,
+      window,
       mediaPlaceholders: placeholders,
     }),
     chatParser: chatParser.value,
@@ -166,14 +174,13 @@ function modelFacts(
   tokenizer: Tokenizer,
   chatTemplates: { readonly [name: string]: string },
   parser: { readonly reasoning: string; readonly tools: string },
-): Omit<ModelFacts, "writesHarmony" | "mediaKinds"> {
+): Omit<ModelFacts, "contextTokensMax" | "writesHarmony" | "mediaKinds"> {
   const texts = new TokenTexts(tokenizer)
   return {
     names: config.servedModelNames.length > 0 ? config.servedModelNames : [profile.name],
     // Ids are the engine's names for them: from 1, in the order of the flags.
     adapters: config.vllm.loraModules.map((module, i) => ({ ...module, id: i + 1 })),
     root: profile.root,
-    contextTokensMax: profile.contextTokensMax,
     samplingDefaults: profile.samplingDefaults,
     vocabSize: tokenizer.vocabSize,
     hasChatTemplate: Object.keys(chatTemplates).length > 0,

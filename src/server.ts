@@ -21,12 +21,12 @@ export async function startServer(
 ): Promise<Result<RunningServer, StartFailure>> {
   const model = await openServedModel(config, profile)
   if (!model.ok) return model
-  const { tokenizer, facts, metrics, chatParser } = model.value
+  const { tokenizer, facts, window, metrics, chatParser } = model.value
   const opened = openEngine(config, {
     encode: (text) => encodeBare(tokenizer, text),
     decode: (tokenIds) => tokenizer.decode(tokenIds, false),
     vocabSize: tokenizer.vocabSize,
-    contextTokensMax: facts.contextTokensMax,
+    window,
     isMixtureOfExperts: profile.isMixtureOfExperts,
     featureModalities: config.trustRequestMmKwargs ? facts.mediaKinds : [],
     log: (line) => log(printable(line)),

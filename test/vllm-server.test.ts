@@ -223,9 +223,21 @@ describe("one engine", () => {
       expect(fits.json.usage.completion_tokens).toBe(1)
       for (const tokens of [40_960, 40_961, 131_071]) {
         const reply = await server.post("/v1/completions", { prompt: new Array<number>(tokens).fill(5) })
-        expect([reply.status, reply.json.error.param]).toEqual([400, "prompt"])
+        expect([reply.status, reply.json.error.param]).toEqual([400, "input_tokens"])
       }
       expect(engine.adds).toHaveLength(before + 1)
+    })
+
+    test("has the window that clients are told, and that the echo of a response and truncation go by", async () => {
+      expect((await server.get("/v1/models")).json.data[0].max_model_len).toBe(40_960)
+      const long = { input: "word ".repeat(50_000), truncation: "auto", ignore_eos: true }
+      for (const body of [{ input: "Hi", vllm_xargs: { mock_tokens: [100] } }, long]) {
+        const { json } = await server.post("/v1/responses", body)
+        const { sampling_params, prompt_token_ids } = engine.adds.at(-1)!
+        expect(sampling_params).toMatchObject({ max_tokens: json.max_output_tokens })
+        expect(json.max_output_tokens + json.usage.input_tokens).toBe(40_960)
+        expect(prompt_token_ids).toHaveLength(json.usage.input_tokens)
+      }
     })
   })
 })

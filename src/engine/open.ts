@@ -1,5 +1,6 @@
 import type { Config } from "../config"
 import type { Engine } from "../ir/engine"
+import type { ServedWindow } from "../ir/served-window"
 import { ok, type Result } from "../result"
 import type { Clock } from "./clock"
 import { HttpEngine } from "./http/client"
@@ -14,8 +15,8 @@ export interface EnginePorts {
   /** Special tokens come out spelled. */
   decode(tokenIds: Uint32Array): string
   readonly vocabSize: number
-  /** Window of the served model, in tokens. */
-  readonly contextTokensMax: number
+  /** Of the served model; engines whose own is smaller limit it. */
+  readonly window: ServedWindow
   readonly isMixtureOfExperts: boolean
   /** Modalities of which requests may bring what processors made of them; absent = none. */
   readonly featureModalities?: readonly string[]
@@ -51,7 +52,8 @@ export function openEngine(config: Config, ports: EnginePorts): Result<OpenEngin
     case "vllm": {
       const { command } = config.vllm
       const vllmPorts: VllmPorts = {
-        contextTokensMax: ports.contextTokensMax,
+        contextTokensMax: ports.window.modelTokens,
+        window: (tokens) => ports.window.limit(tokens),
         vocabSize,
         isMixtureOfExperts: ports.isMixtureOfExperts,
         queuedRequestsMax,

@@ -1,4 +1,5 @@
 import type { Conversation, MediaKind, PromptInput } from "../ir/conversation"
+import type { ServedWindow } from "../ir/served-window"
 import type { MediaPlaceholders } from "../model/media-placeholders"
 import { err, ok, type Result } from "../result"
 import type { Tokenizer } from "../tokenizer/tokenizer"
@@ -37,7 +38,7 @@ export interface Truncation {
 export interface PromptSetting {
   readonly tokenizer: Tokenizer
   readonly renderer: PromptRenderer
-  readonly contextTokensMax: number
+  readonly window: ServedWindow
   readonly mediaPlaceholders: MediaPlaceholders
 }
 
@@ -66,7 +67,7 @@ export class Preparer {
     const { tokenIds, text } = encoded.value
     if (tokenIds.length === 0)
       return err({ kind: "prompt_empty", param: input.kind === "conversation" ? "messages" : "prompt" })
-    const { contextTokensMax } = this.setting
+    const contextTokensMax = this.setting.window.tokensMax
     const kept = truncation === null ? tokenIds : truncate(tokenIds, truncation, contextTokensMax)
     if (kept.length >= contextTokensMax) {
       return err({ kind: "prompt_too_long", promptTokens: kept.length, contextTokensMax })
@@ -90,7 +91,8 @@ export class Preparer {
 
   /** Without truncation: no tokenizer makes fewer tokens of a text than `tokenBytesMax` allows. */
   private bounds(truncation: Truncation | null): EncodeBounds {
-    const { tokenizer, contextTokensMax } = this.setting
+    const { tokenizer, window } = this.setting
+    const contextTokensMax = window.tokensMax
     return truncation === null
       ? { textBytesMax: contextTokensMax * tokenizer.tokenBytesMax, tokensMax: contextTokensMax }
       : { textBytesMax: Math.max(contextTokensMax * wholeTextBytesPerToken, wholeTextBytesMin), tokensMax: null }

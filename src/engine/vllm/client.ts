@@ -42,6 +42,8 @@ export interface VllmPorts {
   /** Token ids without special tokens around them: words that must not be generated. */
   encode(text: string): Uint32Array
   log(line: string): void
+  /** The smallest window of the engines that have registered, in tokens, whenever one does. */
+  window?(tokens: number): void
   /** An engine takes requests from now on. */
   ready?(rank: number): void
   /** An engine is dead, cut off or hangs: whoever started it may start it again. */
@@ -89,6 +91,7 @@ export class VllmEngine implements Engine {
       isMixtureOfExperts: ports.isMixtureOfExperts,
       log: (line) => ports.log(line),
       now: () => ports.now(),
+      window: (tokens) => ports.window?.(tokens),
       ready: (link) => ports.ready?.(link.rank),
       message: (link, frames) => engine?.receive(link, frames),
       lost: (link, reason) => engine?.lost(link, reason),

@@ -27,6 +27,8 @@ export interface EnginePoolPorts {
   now(): number
   /** A message of an engine; the frames are borrowed during the call. */
   message(link: EngineLink, frames: readonly Uint8Array[]): void
+  /** The smallest window of the engines that have registered, in tokens, whenever one does. */
+  window(tokens: number): void
   /** The engine takes requests from now on. */
   ready(link: EngineLink): void
   /** The engine is dead or cut off: its link is `gone`, and what ran in it still stands in `link.running`. */
@@ -311,6 +313,8 @@ export class EnginePool {
       supportsLora: facts.supportsLora,
       structuredOutputsBackend: backendOf(this.config),
     })
+    const windows = this.slots.flatMap((each) => each?.sending?.limits.contextTokensMax ?? [])
+    this.ports.window(Math.min(...windows))
     this.verify(link)
   }
 
@@ -395,8 +399,7 @@ export class EnginePool {
     ].filter((each) => each !== null)
     this.ports.log(returns ? `${link.label} is back` : [`${link.label} is ready`, ...known].join(", "))
     if (!returns && contextTokensMax !== null && contextTokensMax < this.ports.contextTokensMax) {
-      const told = `clients are told ${this.ports.contextTokensMax}: start the server with --max-model-len ${contextTokensMax} too`
-      this.ports.log(`${link.label} has a window of ${contextTokensMax} tokens, and ${told}`)
+      this.ports.log(`the window is ${link.label}'s, ${contextTokensMax} tokens, not ${this.ports.contextTokensMax}`)
     }
     this.ports.ready(link)
   }

@@ -83,11 +83,18 @@ describe("an engine that starts", () => {
   })
 
   test("tells its window, and no longer prompt goes to it", async () => {
-    const front = open()
-    await front.attach({ facts: { max_model_len: 3 } })
-    await front.said("clients are told 4096: start the server with --max-model-len 3 too")
+    const windows: number[] = []
+    const front = open({ dataParallelSize: 2 }, { window: (tokens) => windows.push(tokens) })
+    const first = await front.attach({ facts: { max_model_len: 3 } })
+    await front.said("the window is engine 0's, 3 tokens, not 4096")
     const refused = front.engine.submit(scripted([1]), new RecordingReceiver())
     expect(refused).toMatchObject({ ok: false, error: { kind: "engine_validation", param: "prompt" } })
+    await front.attach({ rank: 1, facts: { max_model_len: 5 } })
+    first.vanish()
+    await front.until(() => front.news.some((line) => line.startsWith("lost 0")))
+    await front.attach({ facts: { max_model_len: 9_999 } })
+    // The smallest that is known; never more than the model's own.
+    expect(windows).toEqual([3, 3, 5])
   })
 
   test("is sent away when its rank is none, or its greeting is no HELLO", async () => {
