@@ -103,7 +103,7 @@ describe("an engine of our own", () => {
     const engine = await server.attach({ stepMs: null })
     const { hostname, port } = new URL(server.url)
     const socket = await Bun.connect({ hostname, port: Number(port), socket: { data() {}, error() {} } })
-    const body = JSON.stringify({ ...bodyOf([]), max_tokens: 100_000, stream: true, ignore_eos: true })
+    const body = JSON.stringify({ ...bodyOf([]), max_tokens: 40_000, stream: true, ignore_eos: true })
     socket.write(
       `POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
     )
