@@ -79,7 +79,7 @@ export class Simulator implements Engine {
   submit(request: GenerateRequest, receiver: EngineReceiver): Result<EngineSequence, EngineError> {
     if (this.closed) return err({ kind: "engine_dead", message: "the simulator was closed" })
     const now = this.clock.now()
-    if (now < this.deadUntilMs) return err({ kind: "engine_dead", message: "the simulator is restarting" })
+    if (now < this.deadUntilMs) return err({ kind: "engine_retryable", message: "the simulator is restarting" })
     if (request.media != null) {
       const param = request.media.features === null ? "content_parts" : "features"
       return err({

@@ -366,6 +366,9 @@ describe("failures of the whole engine", () => {
     expect(engine.status()).toMatchObject({ alive: false, ready: false, running: 0, waiting: 0 })
     clock.moveTo(1_009)
     expect(engine.status().alive).toBe(false)
+    // As an engine of vLLM's that is gone: it comes back, so clients may try again.
+    const refused = engine.submit(scripted({ sim_text: "a" }), new RecordingReceiver())
+    expect(refused).toMatchObject({ ok: false, error: { kind: "engine_retryable" } })
     clock.moveTo(1_010)
     expect(engine.status()).toMatchObject({ alive: true, ready: true })
     const { receiver } = submitTo(engine, scripted({ sim_text: "a" }))
