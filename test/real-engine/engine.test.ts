@@ -166,7 +166,7 @@ function hostedEngine(): void {
       const stream = await served.longStream(completionsPath, body, aborted.signal)
       expect(await served.metric("vllm:num_requests_running")).toBe(1)
       aborted.abort()
-      expect(stream.rest()).rejects.toThrow()
+      await expect(stream.rest()).rejects.toThrow()
       await until(async () => (await served.metric("vllm:num_requests_running")) === 0)
       // The engine is free as well: what it gives next comes at once, and the dropped reply was not finished meanwhile.
       await checkGolden(served, "completion", goldenRequests.completion!)
