@@ -103,7 +103,7 @@ interface Change {
  * insertion: 40,000 marks of two classes in turns took it eight seconds.
  */
 function withOrderedMarks(stretch: string): string {
-  if (stretch.length <= unorderedUnitsMax) return stretch
+  if (stretch.length <= unorderedUnitsMax || isInOrder(stretch)) return stretch
   marks ??= new CharSet(nonStarters)
   const chars = Array.from(Array.from(stretch, (char) => char.normalize("NFD")).join(""))
   let text = ""
@@ -117,6 +117,23 @@ function withOrderedMarks(stretch: string): string {
 }
 
 let marks: CharSet | null = null
+
+/** Whether no character would move to before its neighbour. Runs of one character are the most likely ones. */
+function isInOrder(stretch: string): boolean {
+  const inOrder = new Set<number>()
+  let before = -1
+  for (let at = 0; at < stretch.length; ) {
+    const code = stretch.codePointAt(at)!
+    if (code !== before && before >= 0 && !inOrder.has(before * 0x11_0000 + code)) {
+      const [first, second] = [String.fromCodePoint(before), String.fromCodePoint(code)]
+      if ((first + second).normalize("NFD") !== first.normalize("NFD") + second.normalize("NFD")) return false
+      inOrder.add(before * 0x11_0000 + code)
+    }
+    before = code
+    at += code > 0xffff ? 2 : 1
+  }
+  return true
+}
 
 /** Marks by their classes; of one class as they stood. */
 function inOrder(run: readonly string[]): readonly string[] {
