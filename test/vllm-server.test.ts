@@ -5,6 +5,7 @@ import { messageOf, outputOf } from "./support/engine-outputs"
 import { float } from "./support/message-pack"
 import { buildMockEngine, MockEngine } from "./support/mock-engine"
 import { makeQwen3Folder } from "./support/qwen3-folder"
+import { checkResponseStream } from "./support/response-grammar"
 import { readEvents, type SentEvent } from "./support/sent-events"
 import { serve } from "./support/serve"
 import { TestEngine } from "./support/test-engine"
@@ -25,7 +26,9 @@ const chat = surfaces[0]
 function expectFailure(events: readonly SentEvent[], isResponses: boolean): void {
   if (isResponses) {
     expect(events.at(-1)!.event).toBe("response.failed")
-    expect(events.at(-1)!.json.response).toMatchObject({ status: "failed", error: { code: "server_error" } })
+    const { response } = checkResponseStream(events)
+    expect(response).toMatchObject({ status: "failed", usage: null })
+    expect(response.error.message).toBe("The stream failed before the response was complete.")
     return
   }
   expect(events.at(-2)!.json).toMatchObject({ error: { code: 500, type: "InternalServerError" } })
@@ -214,6 +217,24 @@ describe("one engine", () => {
       const metrics = (await server.get("/metrics")).text
       expect(metrics).toMatch(/^vllm:request_queue_time_seconds_count\{[^}]*\} [1-9]/m)
       expect(metrics).toMatch(/^vllm:kv_cache_usage_perc\{[^}]*\} 0\.25/m)
+    })
+
+    test("may end a reply with an error, which then has its counts, unlike one that broke", async () => {
+      for (const [test_fail, status] of [
+        ["failed", 500],
+        ["retryable", 503],
+        ["validation", 400],
+      ] as const) {
+        const vllm_xargs = { mock_tokens: [100, 101, 102], test_fail, test_fail_after: 2 }
+        const events = await server.events("/v1/responses", { input: "Hi", vllm_xargs })
+        const { response } = checkResponseStream(events)
+        expect(response).toMatchObject({
+          status: "failed",
+          error: { code: "server_error", message: "The model failed to produce a response." },
+          usage: { output_tokens: 2 },
+        })
+        expect((await server.post("/v1/responses", { input: "Hi", vllm_xargs })).status).toBe(status)
+      }
     })
 
     test("is spared a prompt that fills its window", async () => {

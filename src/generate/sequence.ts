@@ -100,12 +100,12 @@ export class Sequence implements EngineReceiver {
     }
   }
 
-  fail(error: EngineError): void {
+  fail(error: EngineError, finished = false): void {
     if (this.ended) return
     this.ended = true
     this.drain()
     this.parts.items.end(false)
-    this.parts.sink.fail(error, null)
+    this.parts.sink.fail(error, finished ? this.usage() : null)
     this.parts.onEnd(true)
   }
 

@@ -101,7 +101,8 @@ export function emptyOutput(tokenIds: Uint32Array): EngineOutput {
 export interface EngineReceiver {
   /** Hot: one step. Must not keep the object. */
   output(output: EngineOutput): void
-  fail(error: EngineError): void
+  /** `finished` = the engine itself ended the sequence with an error, so that all its tokens are here. Absent = it broke. */
+  fail(error: EngineError, finished?: boolean): void
 }
 
 /** What an engine has counted while this server ran. Tokens, unless it says otherwise. */

@@ -1,4 +1,4 @@
-import type { EngineError, FinishReason } from "../../ir/engine"
+import type { FinishReason } from "../../ir/engine"
 import type { ChoiceUsage } from "../../ir/item-event"
 import type { Exchange } from "../endpoint"
 import type { Fold, FoldedItem, PositionLogprobs } from "../fold"
@@ -43,7 +43,7 @@ export function presentResponse(exchange: Exchange<ResponseAsk>, fold: Fold | nu
     created_at: exchange.createdAt,
     model: exchange.model,
     status,
-    error: fold?.failure == null ? null : { code: "server_error", message: failureMessage(fold.failure.error) },
+    error: fold?.failure == null ? null : { code: "server_error", message: failureMessage(fold.failure) },
     incomplete_details: status === "incomplete" ? { reason: "max_output_tokens" } : null,
     instructions: body.instructions ?? null,
     metadata: body.metadata ?? null,
@@ -180,8 +180,12 @@ function responseUsage(usage: ChoiceUsage): object {
   }
 }
 
-/** Three fixed texts: an engine's own may tell about its insides (RESPONSES 11). */
-function failureMessage(error: EngineError): string {
+/**
+ * Three fixed texts: an engine's own may tell about its insides (RESPONSES 11). Counts are there exactly where the engine
+ * itself ended the sequence.
+ */
+function failureMessage({ error, usage }: NonNullable<Fold["failure"]>): string {
+  if (usage !== null) return "The model failed to produce a response."
   switch (error.kind) {
     case "engine_failed":
       return "The model failed to produce a response."

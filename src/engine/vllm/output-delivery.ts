@@ -51,12 +51,12 @@ export class OutputDelivery {
     this.give(sequence, output)
   }
 
-  /** The last call: a failure. */
-  fail(sequence: RunningSequence, error: EngineError): void {
+  /** The last call: a failure; `finished` = as an output said it. */
+  fail(sequence: RunningSequence, error: EngineError, finished = false): void {
     if (sequence.ended) return
     this.sequences.remove(sequence)
     try {
-      sequence.receiver.fail(error)
+      sequence.receiver.fail(error, finished)
     } catch (cause) {
       this.receiverThrew(sequence, cause)
     }
@@ -108,7 +108,7 @@ export class OutputDelivery {
     const error = this.errorOf(sequence, i)
     output.finish = Finish.none
     if (output.end > output.start) this.give(sequence, output)
-    this.fail(sequence, error)
+    this.fail(sequence, error, true)
   }
 
   /** What only some outputs carry. False when it cannot be read: the sequence has then failed. */
