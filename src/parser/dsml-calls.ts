@@ -1,5 +1,6 @@
 import { type ContentMachine, markerStart } from "./content"
 import type { Emission } from "./emission"
+import { frameTail } from "./partial"
 
 /** The token inside every tag, which alone makes it one. */
 export const dsmlMarker = "｜DSML｜"
@@ -21,8 +22,8 @@ const tagUnitsMax = 64
 const State = { text: 0, opening: 1, calls: 2, off: 3 } as const
 type State = (typeof State)[keyof typeof State]
 
-/** What may belong to the frame before the first tag: up to two line breaks and a bracket. */
-const frame = "\n\n<"
+/** What may belong to the frame before the first tag's marker: up to two line breaks and a bracket. */
+export const dsmlFrame = "\n\n<"
 
 /**
  * Calls in DeepSeek's tags, each parameter with its own:
@@ -132,13 +133,13 @@ export class DsmlCallMachine implements ContentMachine {
   /** Gives out text but for its end, as far as that may be the frame's beginning. */
   private readText(text: string, start: number, end: number): void {
     let from = end
-    while (from > start && end - from < frame.length && isFrame(text.charCodeAt(from - 1))) from -= 1
+    while (from > start && end - from < dsmlFrame.length && isFrame(text.charCodeAt(from - 1))) from -= 1
     const seen = from === start ? this.raw + text.slice(start, end) : text.slice(from, end)
     if (from > start) {
       this.giveRaw()
       this.emission.text(text.slice(start, from))
     }
-    const held = frameLength(seen)
+    const held = frameTail(seen, dsmlFrame)
     if (held < seen.length) this.emission.text(seen.slice(0, seen.length - held))
     this.raw = seen.slice(seen.length - held)
   }
@@ -199,15 +200,6 @@ export class DsmlCallMachine implements ContentMachine {
 
 function isFrame(unit: number): boolean {
   return unit === 0x0a || unit === 0x3c
-}
-
-/** Units at the end of a text that may be the frame's beginning, wherever that starts: line breaks may be missing. */
-function frameLength(text: string): number {
-  for (let length = Math.min(text.length, frame.length); length > 0; length--) {
-    const end = text.slice(text.length - length)
-    if (frame.endsWith(end) || "\n\n".startsWith(end)) return length
-  }
-  return 0
 }
 
 /** A call as it comes out. */

@@ -42,6 +42,17 @@ export class PartialText {
   }
 }
 
+/**
+ * Units at the end of a text that may belong to a frame of which the beginning may be missing: an end of the frame, or,
+ * where the rest is still to come, a part of it.
+ */
+export function frameTail(text: string, frame: string): number {
+  for (let length = Math.min(text.length, frame.length); length > 0; length--) {
+    if (frame.includes(text.slice(text.length - length))) return length
+  }
+  return 0
+}
+
 function fallbacksOf(whole: string): Uint16Array {
   const fallbacks = new Uint16Array(whole.length + 1)
   let length = 0

@@ -5,7 +5,7 @@ import { err, ok, type Result } from "../result"
 import { type ContentMachine, markerStart } from "./content"
 import type { Emission } from "./emission"
 import type { ParserUnusable, Vocabulary } from "./parser"
-import { PartialText } from "./partial"
+import { frameTail, PartialText } from "./partial"
 
 /** How a family writes reasoning. White space of the framing is taken away only when it is there exactly so. */
 export interface ReasoningFraming {
@@ -19,6 +19,8 @@ export interface ReasoningFraming {
   readonly startsInside: boolean
   /** A marker that ends reasoning as well, and begins what comes behind it. */
   readonly endedBy?: string
+  /** Text before that marker which belongs to it: the marker counts only behind the text's last character. */
+  readonly endedByFrame?: string
 }
 
 /** A framing with its markers' ids in one vocabulary. */
@@ -65,6 +67,9 @@ export class ReasoningMachine {
   private readonly endedById: number
   private readonly opening: PartialText
   private readonly closing: PartialText
+  private readonly endedByFrame: string
+  /** The end of reasoning that may be that frame. */
+  private heldFrame = ""
   private readonly trailing: PartialText
   private readonly emission: Emission
   private readonly content: ContentMachine
@@ -84,6 +89,7 @@ export class ReasoningMachine {
     this.endedById = resolved.endedById
     this.opening = new PartialText(resolved.framing.afterStart)
     this.closing = new PartialText(resolved.framing.beforeEnd)
+    this.endedByFrame = resolved.endedById < 0 ? "" : (resolved.framing.endedByFrame ?? "")
     this.trailing = new PartialText(resolved.framing.afterEnd)
     this.emission = emission
     this.content = content
@@ -100,9 +106,17 @@ export class ReasoningMachine {
     if (id === this.endedById && this.inside) {
       const at = markerStart(text, start, end, this.framing.endedBy ?? "")
       this.body(text, start, at)
-      this.close()
-      this.state = State.content
-      this.content.token(id, text, at, end)
+      if (this.endedByFrame === "" || this.heldFrame.endsWith(this.endedByFrame.slice(-1))) {
+        const frame = this.heldFrame
+        this.heldFrame = ""
+        this.close()
+        this.state = State.content
+        if (frame !== "") this.content.token(noTokenId, frame, 0, frame.length)
+        this.content.token(id, text, at, end)
+        return
+      }
+      this.waitingTokens += 1
+      this.body(text, at, end)
       return
     }
     if (id === this.startId && this.opens(text, start, end)) return
@@ -124,6 +138,7 @@ export class ReasoningMachine {
     if (this.state === State.afterEnd) this.content.token(noTokenId, this.trailing.held, 0, this.trailing.matched)
     if (this.state === State.afterStart) this.emit(this.opening.held, 0)
     if (this.state === State.body) this.emit(this.closing.held, 0)
+    this.giveFrame()
     this.trailing.reset()
     this.opening.reset()
     this.closing.reset()
@@ -139,7 +154,8 @@ export class ReasoningMachine {
     const at = markerStart(text, start, end, this.framing.start)
     if (this.inside) {
       // The prompt opened reasoning already, and the model opens it once more.
-      if (this.spoken || at > start || this.closing.matched > 0 || this.opening.matched > 0) return false
+      if (this.spoken || at > start || this.closing.matched > 0 || this.opening.matched > 0 || this.heldFrame !== "")
+        return false
     } else {
       if (this.content.busy) return false
       if (this.state === State.afterEnd) this.content.token(noTokenId, this.trailing.held, 0, this.trailing.matched)
@@ -157,6 +173,7 @@ export class ReasoningMachine {
   private close(): void {
     if (this.state === State.afterStart) this.emit(this.opening.held, 0)
     else if (!this.closing.complete) this.emit(this.closing.held, 0)
+    this.giveFrame()
     this.opening.reset()
     this.closing.reset()
     this.trailing.reset()
@@ -236,8 +253,27 @@ export class ReasoningMachine {
     } else this.content.token(id, text, at, end)
   }
 
+  /** What was held as the frame of a marker is none. */
+  private giveFrame(): void {
+    const held = this.heldFrame
+    this.heldFrame = ""
+    this.give(held, 0)
+  }
+
   /** `waiting` of the tokens seen are not in this text. */
   private emit(text: string, waiting: number): void {
+    if (this.endedByFrame === "") {
+      this.give(text, waiting)
+      return
+    }
+    const seen = this.heldFrame + text
+    const held = frameTail(seen, this.endedByFrame)
+    this.heldFrame = seen.slice(seen.length - held)
+    // A token that is held whole does not count yet.
+    this.give(seen.slice(0, seen.length - held), text !== "" && held >= text.length ? waiting + 1 : waiting)
+  }
+
+  private give(text: string, waiting: number): void {
     if (text === "") return
     this.spoken = true
     this.tokens += this.waitingTokens - waiting

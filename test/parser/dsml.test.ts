@@ -121,6 +121,26 @@ describe("reasoning", () => {
   })
 })
 
+test("a call ends reasoning that was left open, and only a call does", () => {
+  for (const version of ["v32", "v4", "v41"] as const) {
+    const factory = factoryOf("deepseek_v3", `deepseek_${version}`)
+    const cases: readonly (readonly [string, readonly ParsedPart[]])[] = [
+      ['Hm.\n\n<calls>\n<call name="now">\n</call>\n</calls>', [reasoning("Hm."), call("now", "{}")]],
+      ['<calls>\n<call name="now">\n</call>\n</calls>', [call("now", "{}")]],
+      ["a < b\n\n<\n\n", [reasoning("a < b\n\n<\n\n")]],
+      ["a\n<</think>\n\n<b>", [reasoning("a\n<"), text("\n\n<b>")]],
+      ["see </call> here</think>Yes", [reasoning(spelled(version, "see </call> here")), text("Yes")]],
+    ]
+    for (const [output, parts] of cases) {
+      const tokens = tokensOf(spelled(version, output))
+      for (let at = 0; at <= tokens.length; at++) {
+        const parser = parserFor(factory, { promptTokenIds: promptOf("<think>") })
+        expect([output, at, parse(parser, tokens, [at, tokens.length]).parts]).toEqual([output, at, [...parts]])
+      }
+    }
+  }
+})
+
 test("V4's first tag may be shortened, as the model was seen to do", () => {
   for (const name of ["toolcalls", "tool"]) {
     const tokens = tokensOf(spelled("v4", '<calls><call name="now"></call></calls>').replace("tool_calls>", `${name}>`))

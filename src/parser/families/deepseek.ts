@@ -1,11 +1,11 @@
 import type { MakeContent } from "../combined"
-import { DsmlCallMachine, type DsmlTagNames, dsmlMarker } from "../dsml-calls"
+import { DsmlCallMachine, type DsmlTagNames, dsmlFrame, dsmlMarker } from "../dsml-calls"
 import type { Vocabulary } from "../parser"
 import type { ReasoningFraming } from "../reasoning"
 
 /**
  * DeepSeek V3.1 and later: `<think>It may rain.</think>Take a coat.` Their prompts end with either marker, which says
- * whether a reply begins with reasoning. Source: PARSERS 2.
+ * whether a reply begins with reasoning. A tag ends it, too: models were seen to call without closing it. Source: PARSERS 2.
  */
 export const deepseekV3Reasoning: ReasoningFraming = {
   start: "<think>",
@@ -14,6 +14,8 @@ export const deepseekV3Reasoning: ReasoningFraming = {
   beforeEnd: "",
   afterEnd: "",
   startsInside: false,
+  endedBy: dsmlMarker,
+  endedByFrame: dsmlFrame,
 }
 
 /** V3.2's tags. */
