@@ -56,10 +56,10 @@ export function planEngine(
     return steering.length > 0 ? err(`${steering[0]} needs a model`) : ok([])
   }
   if (draft.engineChoice === "auto" && steering.length === 0 && findProgram("vllm") === null) {
-    return ok([
-      `no vllm on the PATH and no --engine given: answers are simulated, not computed by ${draft.model}; ` +
-        "--engine vllm waits for an engine that is started elsewhere",
-    ])
+    return err(
+      `no vllm on the PATH to compute the answers of ${draft.model}: name the command with --engine-command, wait for ` +
+        "engines started elsewhere with --engine vllm, or have answers simulated with --engine simulator",
+    )
   }
   draft.engine = "vllm"
   return planCommand(draft, draft.model, given, passed, trailing, findProgram)

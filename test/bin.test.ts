@@ -124,7 +124,7 @@ describe("the server process", () => {
       out: "",
       error: "sluice: unknown flag --prot: did you mean --port?\n",
     })
-    const missing = await run([...main, "serve", "./nowhere"])
+    const missing = await run([...main, "serve", "./nowhere", "--engine", "simulator"])
     expect(missing).toMatchObject({ status: 1, out: "" })
     expect(missing.error).toEndWith("sluice: ./nowhere is neither a folder nor a name of the form org/name\n")
     const parser = await run([...main, "serve", "--reasoning-parser", "nobody"])
@@ -144,9 +144,9 @@ describe("the server process", () => {
         "chat_template.jinja": { text: "{% for message in messages %}{{ message.content }}\n{% endfor %}" },
       })
       env.HF_ENDPOINT = hub.endpoint
-      await using server = await serve(["acme/tiny"], { env })
+      await using server = await serve(["acme/tiny", "--engine", "simulator"], { env })
       expect(server.output()).toContain("acme/tiny: fetching tokenizer.json, ")
-      expect(server.output()).toContain("no --engine given: answers are simulated, not computed by acme/tiny")
+      expect(server.output()).toContain("answers are simulated, no model computes them")
       expect(server.output()).toContain(", window 600 tokens\n")
       const models = await (await fetch(`${server.url}/v1/models`)).json()
       expect(models).toMatchObject({ data: [{ id: "acme/tiny", max_model_len: 600 }] })

@@ -59,14 +59,12 @@ describe("--engine auto", () => {
     expect(await plan(["acme/tiny"], { vllm: true })).toEqual(started([here, "serve", "acme/tiny"]))
   })
 
-  test("is the simulator with a warning for a model alone where no vllm is on the PATH", async () => {
-    expect(await plan(["acme/tiny"])).toEqual({
-      ...simulated,
-      warnings: [
-        "no vllm on the PATH and no --engine given: answers are simulated, not computed by acme/tiny; " +
-          "--engine vllm waits for an engine that is started elsewhere",
-      ],
-    })
+  test("simulates no model's answers unasked: a model alone needs a vllm on the PATH", async () => {
+    expect(await plan(["acme/tiny"])).toBe(
+      "no vllm on the PATH to compute the answers of acme/tiny: name the command with --engine-command, wait for " +
+        "engines started elsewhere with --engine vllm, or have answers simulated with --engine simulator",
+    )
+    expect(await plan(["acme/tiny", "--engine", "simulator"])).toEqual(simulated)
   })
 
   test("waits for an engine where a flag of the engine or of the link to it is given", async () => {
@@ -297,7 +295,7 @@ describe("--engine http", () => {
     const { warnings } = (await plan(["m", "--engine-url", url, "-dp", "2", "--dtype", "half"])) as Plan
     expect(warnings).toEqual(["without effect on --engine http: -dp, --dtype"])
     const key = { env: { SLUICE_ENGINE_API_KEY: "k" } }
-    expect(((await plan(["m"], key)) as Plan).engine).toBe("simulator")
+    expect(((await plan(["m"], { ...key, vllm: true })) as Plan).engine).toBe("vllm")
     expect(((await plan(["--engine", "simulator"], key)) as Plan).warnings).toEqual([
       "without effect on the simulator: SLUICE_ENGINE_API_KEY",
     ])

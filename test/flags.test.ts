@@ -25,6 +25,9 @@ async function config(argv: readonly string[], env: Environment = {}, files: Fil
   return parsed.value.config
 }
 
+/** For a model's name where only its flags matter. */
+const simulated = ["--engine", "simulator"]
+
 /** The error line for these words. */
 async function problem(argv: readonly string[], env: Environment = {}, files: Files = {}): Promise<string> {
   const parsed = await parse(argv, env, files)
@@ -178,9 +181,9 @@ describe("serve", () => {
   })
 
   test("takes the model as first argument or by flag, and not two different ones", async () => {
-    expect((await config(["m"])).model).toBe("m")
-    expect((await config(["--model", "m"])).model).toBe("m")
-    expect((await config(["--port", "1", "m", "--model=m"])).model).toBe("m")
+    expect((await config(["m", ...simulated])).model).toBe("m")
+    expect((await config(["--model", "m", ...simulated])).model).toBe("m")
+    expect((await config(["--port", "1", "m", "--model=m", ...simulated])).model).toBe("m")
     expect(await problem(["serve", "m", "--model", "n"])).toBe("two different models: m and --model n")
     expect(await problem(["serve", "m", "n"])).toBe('unexpected argument "n": the model is already m')
   })
@@ -204,7 +207,7 @@ describe("a flag", () => {
     expect(await requests("--enable-log-requests", "--no-enable-log-requests")).toBe(false)
     expect(await requests("--enable_log_requests", "False")).toBe(false)
     expect(await requests("--enable-log-requests=1")).toBe(true)
-    expect((await config(["--enable-log-requests", "acme/tiny"])).model).toBe("acme/tiny")
+    expect((await config(["--enable-log-requests", "acme/tiny", ...simulated])).model).toBe("acme/tiny")
     expect((await config(["--sim-allow-scripts", "false"])).simulator.allowScripts).toBe(false)
     expect(await problem(["serve", "--sim-allow-scripts", "maybe"])).toContain("expected true or false")
     expect((await config(["--no-disable-fastapi-docs"])).docs).toBe(true)
@@ -417,6 +420,7 @@ describe("the environment", () => {
       await hub(
         { HF_HOME: "/h", HF_TOKEN: " t\n", HF_ENDPOINT: "http://127.0.0.1:1/", TRANSFORMERS_OFFLINE: "1" },
         "m",
+        ...simulated,
         "--revision",
         "r",
       ),
@@ -447,7 +451,7 @@ default-chat-template-kwargs:
 max-n-sequences: 3
 `
     const env = { VLLM_MAX_N_SEQUENCES: "9", VLLM_MAX_STOP_STRINGS: "8" }
-    const read = await config(["--config", "c.yaml", "--port", "1"], env, file(yaml))
+    const read = await config(["--config", "c.yaml", "--port", "1", ...simulated], env, file(yaml))
     expect(read).toEqual({
       ...defaultConfig,
       model: "acme/tiny",
@@ -460,7 +464,7 @@ max-n-sequences: 3
       defaultChatTemplateKwargs: { thinking: false },
       limits: { ...defaultConfig.limits, choicesMax: 3, stopStringsMax: 8 },
     })
-    expect((await config(["other", "--config=c.yaml"], {}, file(yaml))).model).toBe("other")
+    expect((await config(["other", "--config=c.yaml", ...simulated], {}, file(yaml))).model).toBe("other")
   })
 
   test("may be empty", async () => {

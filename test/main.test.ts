@@ -90,12 +90,12 @@ describe("serve", () => {
     expect(await status).toBe(0)
   })
 
-  test("of a folder warns that the model does not compute, unless the engine was named", async () => {
+  test("of a folder names it, and computes with it only by a real engine", async () => {
     const folder = mkdtempSync(join(tmpdir(), "main-test-"))
     writeFileSync(join(folder, "config.json"), '{"max_position_embeddings":512}')
     writeFileSync(join(folder, "tokenizer.json"), '{"model":{"vocab":{}}}')
     const lines = async (...words: string[]) => {
-      const system = new FakeSystem(["serve", folder, ...words], { VLLM_SERVER_DEV_MODE: "1" })
+      const system = new FakeSystem(["serve", folder, "--engine", "simulator", ...words], { VLLM_SERVER_DEV_MODE: "1" })
       system.drained()
       expect(await main(system)).toBe(0)
       return system.lines
@@ -103,7 +103,6 @@ describe("serve", () => {
     const keys = ["--api-key", "secret", "--served-model-name", "it's", "--root-path", "/p", "--uds", "/tmp/s"]
     expect(await lines(...keys)).toEqual([
       "! warning: VLLM_SERVER_DEV_MODE is not supported yet",
-      `! warning: no vllm on the PATH and no --engine given: answers are simulated, not computed by ${folder}; --engine vllm waits for an engine that is started elsewhere`,
       `serving it's (${folder}), window 512 tokens`,
       "parsers: qwen3 for reasoning, hermes for tool calls",
       "engine simulator: answers are simulated, no model computes them",
@@ -111,7 +110,7 @@ describe("serve", () => {
       `try: curl --unix-socket /tmp/s http://localhost/p/v1/completions -H 'Content-Type: application/json' -H "Authorization: Bearer $VLLM_API_KEY" -d '{"model":"it'\\''s","prompt":"Hello","max_tokens":32}'`,
       "listening on http://127.0.0.1:4321",
     ])
-    expect((await lines("--engine", "simulator"))[1]).toBe(`serving ${folder} (${folder}), window 512 tokens`)
+    expect((await lines())[1]).toBe(`serving ${folder} (${folder}), window 512 tokens`)
     rmSync(folder, { recursive: true })
   })
 
@@ -179,18 +178,19 @@ describe("a start that fails", () => {
   })
 
   test("ends with 1 for a model that is missing, and with 2 for a flag that it cannot follow", async () => {
-    expect(await run(["serve", "./nowhere"])).toEqual({
+    expect(await run(["serve", "./nowhere", "--engine", "simulator"])).toEqual({
       status: 1,
       lines: ["! sluice: ./nowhere is neither a folder nor a name of the form org/name"],
       starts: 0,
     })
-    expect(await run(["serve", "acme/tiny"])).toEqual({
+    expect(await run(["serve", "acme/tiny", "--engine", "simulator"])).toEqual({
       status: 1,
       lines: [
         "! sluice: revision main of acme/tiny is not in /no/such/folder/hub, and offline mode is set (HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE)",
       ],
       starts: 0,
     })
+    expect(await run(["serve", "acme/tiny"])).toMatchObject({ status: 2, starts: 0 })
     const tooLarge = await run(["serve", "--max-model-len", "1t"])
     expect(tooLarge).toMatchObject({ status: 2, starts: 0 })
   })
