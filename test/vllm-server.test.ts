@@ -214,6 +214,8 @@ describe("one engine", () => {
       const entries = reply.json.choices[0].logprobs.content
       expect(entries.map((entry: { logprob: number }) => entry.logprob)).toEqual([-0.125, -0.125, -0.125])
       expect(entries[0].top_logprobs).toHaveLength(2)
+      const { usage } = (await server.post("/v1/responses", { input: "Hi", vllm_xargs: { mock_tokens: [100] } })).json
+      expect(usage.input_tokens_details).toEqual({ cached_tokens: 1, cache_write_tokens: 2 })
       const metrics = (await server.get("/metrics")).text
       expect(metrics).toMatch(/^vllm:request_queue_time_seconds_count\{[^}]*\} [1-9]/m)
       expect(metrics).toMatch(/^vllm:kv_cache_usage_perc\{[^}]*\} 0\.25/m)
