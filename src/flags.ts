@@ -76,7 +76,7 @@ export async function parseFlags(
   if (asksFor(argv, ["--help", "-h"])) return ok({ kind: "help", text: helpText(flagTable) })
   if (asksFor(argv, ["--version", "-v"])) return ok({ kind: "version", text: sluiceVersion })
   const command = argv[0]
-  if (command === undefined) return usage("no command given: expected sluice serve; sluice --help lists the flags")
+  if (command === undefined) return usage("no command given: expected serve or render; sluice --help lists the flags")
   if (command !== "serve" && command !== "render") {
     return usage(`unknown command "${command}": expected serve or render; sluice --help lists the flags`)
   }

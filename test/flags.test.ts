@@ -543,7 +543,7 @@ describe("other commands", () => {
   })
 
   test("anything unknown ends with one line", async () => {
-    expect(await problem([])).toBe("no command given: expected sluice serve; sluice --help lists the flags")
+    expect(await problem([])).toBe("no command given: expected serve or render; sluice --help lists the flags")
     expect(await problem(["sreve"])).toBe(
       'unknown command "sreve": expected serve or render; sluice --help lists the flags',
     )
