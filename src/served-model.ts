@@ -3,11 +3,13 @@
  * routes are given. Reaches no engine.
  */
 import { basename } from "node:path"
+import { serverTemplateKwargs } from "./api/conversation"
 import type { ModelFacts } from "./api/endpoint"
 import type { RenderRoom } from "./api/room"
 import type { Config } from "./config"
 import { createKeyCheck } from "./http/access"
 import { Admission } from "./http/admission"
+import { BodyBudget } from "./http/body-budget"
 import { corsHeaders, corsPreflight } from "./http/cors"
 import { printable } from "./http/log-line"
 import { createMetrics, type Metrics } from "./http/metrics"
@@ -77,6 +79,7 @@ export async function openServedModel(
     contentFormat: config.chatTemplateContentFormat,
     mediaPlaceholders: placeholders,
     promptSpecialTokens: config.promptSpecialTokens,
+    defaultTemplateKwargs: serverTemplateKwargs(config),
     onUnguarded: () => metrics.unguardedPrompt(),
   })
   if (!renderer.ok) return renderer
@@ -105,6 +108,7 @@ export function renderRoom(
   log: (line: string) => void,
 ): RenderRoom {
   const { tokenizer, facts, metrics, preparer, chatParser, textParser, eosTokenIds } = model
+  const bodies = new BodyBudget(config.limits.bodyBytesInFlightMax)
   return {
     config,
     facts,
@@ -119,6 +123,7 @@ export function renderRoom(
     log: (line) => log(printable(line)),
     newId,
     now: monotonicSeconds,
+    bodies,
     unixTime: () => Math.floor(Date.now() / 1000),
     vocabulary: {
       idToToken: (id) => tokenizer.idToToken(id),
@@ -127,13 +132,19 @@ export function renderRoom(
     },
     engineName: "none",
     isHealthy: () => true,
-    metricsText: () => metrics.render({ running: 0, waiting: 0, kvCacheUsage: 0, engines: [] }),
+    metricsText: () => metricsText(metrics, bodies, { running: 0, waiting: 0, kvCacheUsage: 0, engines: [] }),
     observeHttp: (method, handler, status, seconds) => metrics.http(method, handler, status, seconds),
     hasKey: createKeyCheck(config.apiKeys),
     corsHeaders: (request) => corsHeaders(config.cors, request),
     preflight: (request) => corsPreflight(config.cors, request),
     isDraining: () => listener.isDraining,
   }
+}
+
+/** Prometheus text, with what is only known now. */
+export function metricsText(metrics: Metrics, bodies: BodyBudget, status: Parameters<Metrics["render"]>[0]): string {
+  metrics.bodyBytes(bodies.bytes)
+  return metrics.render(status)
 }
 
 async function openTokenizer(profile: ModelProfile, cacheDir: string | null): Promise<Result<Tokenizer, StartFailure>> {

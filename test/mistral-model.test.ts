@@ -119,6 +119,27 @@ test("a model that sees gets a place for each image, and whoever generates the i
   }
 })
 
+test("template variables that the server sets by default mean nothing; a request's are refused", async () => {
+  const profile = await profileOf({ "params.json": params, "tekken.json": tekkenFile("v13") })
+  const server = await startTestRenderer({
+    profile,
+    config: { defaultChatTemplateKwargs: { style: "terse", deep: { a: 1 }, enable_thinking: true } },
+  })
+  try {
+    const ask = (more: string) =>
+      server.post("/v1/chat/completions/render", `{"model":"m","messages":[{"role":"user","content":"Hi"}]${more}}`)
+    expect((await ask("")).status).toBe(200)
+    expect((await ask(',"chat_template_kwargs":{}')).status).toBe(200)
+    for (const name of ["style", "deep", "enable_thinking", "other"]) {
+      const { status, json } = await ask(`,"chat_template_kwargs":{"${name}":"x"}`)
+      expect([status, json.error.param]).toEqual([400, "chat_template_kwargs"])
+      expect(json.error.message).toEndWith(name)
+    }
+  } finally {
+    await server.stop()
+  }
+})
+
 describe("a model that cannot have Mistral's prompts", () => {
   const opened = async (files: Files, mode: "auto" | "mistral" = "auto") => {
     const model = await openServedModel(defaultConfig, await profileOf(files, mode))

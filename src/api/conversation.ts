@@ -196,19 +196,30 @@ export function lowerTemplateKwargs(
 ): Result<{ readonly [name: string]: Json }, InvalidRequest> {
   const { config } = context
   if (asked !== null && "chat_template" in asked && !config.trustRequestChatTemplate) return err(untrustedTemplate)
-  const kwargs: { [name: string]: Json } = { cohere_format: config.cohereFormat }
-  for (const source of [config.defaultChatTemplateKwargs, asked ?? {}]) {
-    for (const [name, value] of Object.entries(source)) {
-      if (value === null || value === "auto") continue
-      kwargs[name] = value
-    }
-    copyFloats(source, kwargs)
-  }
+  const kwargs = serverTemplateKwargs(config)
+  addKwargs(asked ?? {}, kwargs)
   if (effort !== null) {
     kwargs.reasoning_effort = config.reasoningEffortMap[effort] ?? effort
     if (!(asked !== null && "enable_thinking" in asked)) kwargs.enable_thinking = effort !== "none"
   }
   return ok(kwargs)
+}
+
+/** The variables that every request brings unless it says otherwise. */
+export function serverTemplateKwargs(
+  config: Pick<LowerContext["config"], "cohereFormat" | "defaultChatTemplateKwargs">,
+): { [name: string]: Json } {
+  const kwargs: { [name: string]: Json } = { cohere_format: config.cohereFormat }
+  addKwargs(config.defaultChatTemplateKwargs, kwargs)
+  return kwargs
+}
+
+function addKwargs(source: { readonly [name: string]: Json }, kwargs: { [name: string]: Json }): void {
+  for (const [name, value] of Object.entries(source)) {
+    if (value === null || value === "auto") continue
+    kwargs[name] = value
+  }
+  copyFloats(source, kwargs)
 }
 
 /** A template in the request is code that runs here: only under the operator's flag. */

@@ -1,3 +1,4 @@
+import type { Conversation } from "../ir/conversation"
 import type { Result } from "../result"
 import { openDeepseekRenderer } from "./deepseek/renderer"
 import type { DeepseekVersion } from "./deepseek/turn"
@@ -23,6 +24,8 @@ export type PromptFormat =
 /** What the renderers of a model need to know. */
 export interface RendererSetting extends TemplateRendererSetting {
   readonly format: PromptFormat
+  /** Template variables that every request brings unless it says otherwise: the server's own defaults. */
+  readonly defaultTemplateKwargs: Conversation["templateKwargs"]
 }
 
 /** The renderer of a model. Formats of a family's own have no use for chat templates, which then have no effect. */
@@ -34,7 +37,7 @@ export function openRenderer(setting: RendererSetting): Result<PromptRenderer, R
     case "harmony":
       return openHarmonyRenderer(setting.tokenizer, format.harmony)
     case "mistral":
-      return openMistralRenderer(setting.tokenizer, format.mistral)
+      return openMistralRenderer(setting.tokenizer, format.mistral, setting.defaultTemplateKwargs)
     case "deepseek":
       return openDeepseekRenderer(setting, format.version)
   }

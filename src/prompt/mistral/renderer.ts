@@ -19,23 +19,27 @@ import { type MistralVocabulary, mistralVocabulary } from "./vocabulary"
 /**
  * The renderer of Mistral's models, from the generation that their vocabulary names: what vLLM makes of a chat with
  * mistral-common, id for id. It has no templates, and refuses requests that bring one or variables for one; whatever
- * that package refuses is refused. A vocabulary without the format's control tokens is refused. Run at start-up.
+ * that package refuses is refused. The server's own `defaults` for templates mean nothing here, as in vLLM, but for an
+ * effort. A vocabulary without the format's control tokens is refused. Run at start-up.
  */
 export function openMistralRenderer(
   tokenizer: Tokenizer,
   setting: MistralSetting,
+  defaults: Conversation["templateKwargs"] = {},
 ): Result<PromptRenderer, RendererUnusable> {
   const vocabulary = mistralVocabulary(tokenizer, setting.version)
-  return vocabulary.ok ? ok(new MistralRenderer(vocabulary.value, setting)) : vocabulary
+  return vocabulary.ok ? ok(new MistralRenderer(vocabulary.value, setting, defaults)) : vocabulary
 }
 
 class MistralRenderer implements PromptRenderer {
   private readonly vocabulary: MistralVocabulary
   private readonly setting: MistralSetting
+  private readonly defaults: Conversation["templateKwargs"]
 
-  constructor(vocabulary: MistralVocabulary, setting: MistralSetting) {
+  constructor(vocabulary: MistralVocabulary, setting: MistralSetting, defaults: Conversation["templateKwargs"]) {
     this.vocabulary = vocabulary
     this.setting = setting
+    this.defaults = defaults
   }
 
   render(conversation: Conversation, bounds: EncodeBounds): Result<RenderedPrompt, RenderFailure> {
@@ -63,10 +67,8 @@ class MistralRenderer implements PromptRenderer {
     if (chatTemplate !== null) return refused("models with Mistral's format have no chat template", "chat_template")
     const { reasoning_effort: asked, enable_thinking: follows, ...others } = templateKwargs
     // An effort in the request brings `enable_thinking` along (api/conversation.ts).
-    const unknown = [
-      ...Object.keys(others),
-      ...(follows !== undefined && asked === undefined ? ["enable_thinking"] : []),
-    ]
+    const named = asked === undefined && follows !== undefined ? { ...others, enable_thinking: follows } : others
+    const unknown = Object.entries(named).flatMap(([name, value]) => (this.defaults[name] === value ? [] : [name]))
     if (unknown.length > 0) {
       const message = `models with Mistral's format take no chat_template_kwargs, such as ${unknown[0]?.slice(0, 64)}`
       return refused(message, "chat_template_kwargs")
