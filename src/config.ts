@@ -111,6 +111,8 @@ export interface Limits {
   readonly bodyBytesMax: number
   /** The same on routes that pass media on: those count here alone. */
   readonly mediaBodyBytesMax: number
+  /** Bytes of all long bodies (from 256 KiB) that are held at one time; more is 503. */
+  readonly bodyBytesInFlightMax: number
   /** Arrays and objects inside each other; more is 400. */
   readonly jsonDepthMax: number
   /** Time from a request's headers to the end of its body; later is 408. */
@@ -275,6 +277,7 @@ export const defaultConfig: Config = {
   limits: {
     bodyBytesMax: 128 * 1024 * 1024,
     mediaBodyBytesMax: 512 * 1024 * 1024,
+    bodyBytesInFlightMax: 2 * 1024 * 1024 * 1024,
     jsonDepthMax: 256,
     bodySecondsMax: 120,
     concurrentRequestsMax: 16_384,

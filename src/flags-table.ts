@@ -336,6 +336,13 @@ export const flagTable: readonly Flag[] = [
     { unit: "bytes" },
   ),
   limit(
+    "max-body-bytes-in-flight",
+    countValue(1),
+    "bodyBytesInFlightMax",
+    "Of all bodies from 256 KiB on that are held at one time; more is 503.",
+    { unit: "bytes" },
+  ),
+  limit(
     "max-json-depth",
     integerValue(1, 10_000),
     "jsonDepthMax",

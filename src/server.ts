@@ -10,7 +10,7 @@ import { printable } from "./http/log-line"
 import { Listener, monotonicSeconds, type RunningServer, type StartFailure } from "./listener"
 import type { ModelProfile } from "./model/profile"
 import { ok, type Result } from "./result"
-import { newCallId, newId, openServedModel, renderRoom } from "./served-model"
+import { metricsText, newCallId, newId, openServedModel, renderRoom } from "./served-model"
 import type { Tokenizer } from "./tokenizer/tokenizer"
 
 /** Connects everything and listens. */
@@ -34,8 +34,9 @@ export async function startServer(
   if (!opened.ok) return opened
   const { engine, address: engineAddress } = opened.value
   const listener = new Listener(config, engine)
+  const shared = renderRoom(config, model.value, listener, log)
   const room: AppRoom = {
-    ...renderRoom(config, model.value, listener, log),
+    ...shared,
     generate: {
       engine,
       tokenizer,
@@ -48,7 +49,7 @@ export async function startServer(
     engineName: engine.name,
     mediaRefusal: mediaRefusal(config.engine),
     isHealthy: () => engine.status().alive,
-    metricsText: () => metrics.render(engine.status()),
+    metricsText: () => metricsText(metrics, shared.bodies, engine.status()),
   }
   const listening = listener.listen(createApp(room))
   if (!listening.ok) {

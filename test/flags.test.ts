@@ -79,7 +79,7 @@ describe("serve", () => {
       --responses-extensions logprobs,custom_tools
       --stream-interval 4 --enable-log-requests --enable-log-outputs --max-log-len 100 --disable-uvicorn-access-log
       --disable-access-log-for-endpoints /health,/metrics --max-request-body-size 1m --max-json-depth 9
-      --max-media-request-body-size 2m
+      --max-media-request-body-size 2m --max-body-bytes-in-flight 3m
       --max-request-body-seconds 33 --max-stop-string-length 44
       --max-concurrent-requests 8 --max-num-queued-reqs 0 --max-n-sequences 7 --max-stop-strings 6
       --max-completion-prompts 5 --max-num-bad-words 4 --max-stream-buffer-size 3K --skip-model-name-validation
@@ -144,6 +144,7 @@ describe("serve", () => {
       limits: {
         bodyBytesMax: 1_000_000,
         mediaBodyBytesMax: 2_000_000,
+        bodyBytesInFlightMax: 3_000_000,
         jsonDepthMax: 9,
         bodySecondsMax: 33,
         concurrentRequestsMax: 8,

@@ -150,6 +150,7 @@ export function errorBody(error: ApiError): ErrorBody {
         code: 400,
       }
     case "overloaded":
+    case "bodies_too_many":
       return { message: error.message, type: "ServiceUnavailableError", param: null, code: 503 }
     case "engine_validation":
       return badRequest(error.message, error.param)
@@ -193,6 +194,7 @@ function headersOf(error: ApiError): { readonly [name: string]: string } {
     case "method_not_allowed":
       return { allow: error.allowed }
     case "overloaded":
+    case "bodies_too_many":
     case "engine_retryable":
       return retryAfter
     default:

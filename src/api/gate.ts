@@ -49,7 +49,7 @@ export class Gate {
     const startedAt = now()
     const path = this.pathOf(request)
     const log = room.config.accessLog && !this.unlogged.has(path) ? room.log : null
-    const entry = new RequestEntry(request.method, path, now, log, silence)
+    const entry = new RequestEntry(request.method, path, now, log, silence, room.bodies.claim())
     const bareHeaders = this.bareHeaders(request)
     const pending: Pending = {
       bareHeaders,

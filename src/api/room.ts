@@ -5,6 +5,7 @@
 import type { Config } from "../config"
 import type { GenerateRoom, ReadingOptions } from "../generate/generate"
 import type { Admission } from "../http/admission"
+import type { BodyBudget } from "../http/body-budget"
 import type { Metrics } from "../http/metrics"
 import type { Prepared, Preparer } from "../prompt/prepare"
 import type { LowerContext, ModelFacts } from "./endpoint"
@@ -80,6 +81,8 @@ export interface GateRoom {
   readonly newId: () => string
   /** Seconds on a monotonic clock. */
   readonly now: () => number
+  /** Room for the bodies of all requests. */
+  readonly bodies: BodyBudget
   /** Sent in `x-sluice-engine`; `none` in the role that has no engine. */
   readonly engineName: string
   readonly observeHttp: (method: string, handler: string, status: number, seconds: number) => void

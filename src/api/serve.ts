@@ -33,7 +33,7 @@ export type Serve = (request: Request, headers: ReplyHeaders, entry: RequestEntr
 export function serve<Body, Ask>(endpoint: Endpoint<Body, Ask>, room: ServeRoom, passesOn: PassesOn | null): Serve {
   return async (request, headers, entry) => {
     // Admission comes after the body: clients that send theirs slowly must not keep others out.
-    const body = await readBody(request, endpoint.check, room, passesOn)
+    const body = await readBody(request, endpoint.check, room, passesOn, entry)
     if (!body.ok) return errorResponse(body.error, headers)
     if (!room.admission.enter()) {
       const { concurrentRequestsMax } = room.config.limits
@@ -56,8 +56,9 @@ export async function readBody<Body>(
   check: BodyCheck<TSchema & { readonly static: Body }>,
   room: PromptRoom,
   passesOn: PassesOn | null,
+  entry: RequestEntry,
 ): Promise<Result<ReadBody<Body>, ApiError>> {
-  const read = await readPassingOn(request, room, passesOn)
+  const read = await readPassingOn(request, room, passesOn, entry)
   if (!read.ok) return read
   const checked = check.check(read.value.value)
   if (!checked.ok) return checked
@@ -70,9 +71,10 @@ export async function readPassingOn(
   request: Request,
   { config }: Pick<PromptRoom, "config">,
   passesOn: PassesOn | null,
+  { claim }: RequestEntry,
 ): Promise<Result<MediaBody, ApiError>> {
-  if (passesOn !== null) return await readMediaBody(request, config.limits, passesOn)
-  const read = await readJsonBody(request, config.limits)
+  if (passesOn !== null) return await readMediaBody(request, config.limits, claim, passesOn)
+  const read = await readJsonBody(request, config.limits, claim)
   return read.ok ? ok({ value: read.value, held: null }) : read
 }
 

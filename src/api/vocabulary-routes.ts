@@ -13,8 +13,8 @@ const uncountedMedia =
 export function vocabularyRoutes(room: PromptRoom & { readonly vocabulary: VocabularyView }): Route[] {
   const withBody =
     (reply: (body: unknown, request: Request) => Result<object, ApiError>): Serve =>
-    async (request, headers) => {
-      const body = await readJsonBody(request, room.config.limits)
+    async (request, headers, { claim }) => {
+      const body = await readJsonBody(request, room.config.limits, claim)
       if (!body.ok) return errorResponse(body.error, headers)
       const fault = modelFault(body.value, room)
       const replied = fault === null ? reply(body.value, request) : err(fault)

@@ -1,5 +1,7 @@
 import type { Json } from "../ir/conversation"
 import { err, ok, type Result } from "../result"
+import { type BodyClaim, longBodyBytesMin } from "./body-budget"
+import { GrowingBytes } from "./growing-bytes"
 import { type JsonFailure, parseJsonText } from "./json-text"
 import { TimeLimit } from "./time-limit"
 
@@ -9,6 +11,8 @@ export type BodyFailure =
   | { readonly kind: "body_too_large"; readonly message: string; readonly bodyBytesMax: number }
   | { readonly kind: "body_not_utf8"; readonly message: string }
   | { readonly kind: "body_too_slow"; readonly message: string }
+  /** Bodies of other requests take all the room that there is (body-budget.ts). */
+  | { readonly kind: "bodies_too_many"; readonly message: string }
   | { readonly kind: "client_gone"; readonly message: string }
   | JsonFailure
 
@@ -28,17 +32,25 @@ const strictUtf8 = new TextDecoder("utf-8", { fatal: true })
  * 8); bytes are counted while they come, so a body without a length is bounded too. The server's own limit must be
  * higher than `bodyBytesMax`: it breaks the connection instead of answering.
  */
-export async function readJsonBody(request: Request, limits: BodyLimits): Promise<Result<Json, BodyFailure>> {
-  const bytes = await readBodyBytes(request, limits)
+export async function readJsonBody(
+  request: Request,
+  limits: BodyLimits,
+  claim: BodyClaim,
+): Promise<Result<Json, BodyFailure>> {
+  const bytes = await readBodyBytes(request, limits, claim)
   return bytes.ok ? parseBody(decodeStrictly(bytes.value), limits) : bytes
 }
 
-/** The bytes of a body that says it is JSON. */
-export async function readBodyBytes(request: Request, limits: BodyLimits): Promise<Result<Uint8Array, BodyFailure>> {
+/** The bytes of a body that says it is JSON. What `claim` holds of them afterwards is the caller's to release. */
+export async function readBodyBytes(
+  request: Request,
+  limits: BodyLimits,
+  claim: BodyClaim,
+): Promise<Result<Uint8Array, BodyFailure>> {
   if (!isJson(request.headers.get("content-type"))) {
     return err({ kind: "not_json_content_type", message: "only the content type application/json is taken" })
   }
-  return await inTime(readBytes(request, limits.bodyBytesMax), limits.bodySecondsMax)
+  return await inTime(new BodyReading(request, limits.bodyBytesMax, claim), limits.bodySecondsMax)
 }
 
 /** A body's text, null = it was no UTF-8, as its value. */
@@ -58,73 +70,85 @@ function isJson(contentType: string | null): boolean {
 const timeLimits = new Map<number, TimeLimit>()
 
 /** A client that sends a byte now and then keeps its connection alive, but not for ever. */
-async function inTime(
-  reading: Promise<Result<Uint8Array, BodyFailure>>,
-  secondsMax: number,
-): Promise<Result<Uint8Array, BodyFailure>> {
+async function inTime(reading: BodyReading, secondsMax: number): Promise<Result<Uint8Array, BodyFailure>> {
   let limit = timeLimits.get(secondsMax)
   if (limit === undefined) {
     limit = new TimeLimit(secondsMax * 1_000)
     timeLimits.set(secondsMax, limit)
   }
-  const read = await limit.within(reading)
+  const read = await limit.within(reading.bytes())
   if (read !== null) return read
+  reading.stop()
   return err({ kind: "body_too_slow", message: `the body did not come within ${secondsMax} seconds` })
 }
 
-async function readBytes(request: Request, bodyBytesMax: number): Promise<Result<Uint8Array, BodyFailure>> {
-  const length = request.headers.get("content-length")
-  if (length !== null && Number(length) > bodyBytesMax) return err(tooLarge(bodyBytesMax))
-  try {
-    // The server holds a client to its content-length, so only bodies without one need counting. A look at `body` alone
-    // makes a stream of it, which most do not need.
-    if (length !== null && Number(length) < filledBytesMin) return ok(await request.bytes())
-    if (request.body === null) return ok(await request.bytes())
-    if (length === null) return await countBytes(request.body, bodyBytesMax)
-    return ok(await fillBytes(request.body, Number(length)))
-  } catch (cause) {
-    return err({ kind: "client_gone", message: `the body did not come in whole: ${String(cause)}` })
+/** One body on its way in. */
+class BodyReading {
+  private readonly request: Request
+  private readonly bytesMax: number
+  private readonly claim: BodyClaim
+  private reader: ReadableStreamDefaultReader<Uint8Array> | null = null
+  private isStopped = false
+
+  constructor(request: Request, bodyBytesMax: number, claim: BodyClaim) {
+    this.request = request
+    // What could never fit beside nothing is too large, and not worth another try.
+    this.bytesMax = Math.min(bodyBytesMax, Math.max(claim.bytesMax, longBodyBytesMin - 1))
+    this.claim = claim
+  }
+
+  /** All of it. A body that is refused, or comes too late, is read no further. */
+  async bytes(): Promise<Result<Uint8Array, BodyFailure>> {
+    const header = this.request.headers.get("content-length")
+    const length = header === null ? null : Number(header)
+    const fault = length === null ? null : this.fault(length)
+    if (fault !== null) return err(fault)
+    try {
+      // The server holds a client to its content-length, so only bodies without one need counting. A look at `body`
+      // alone makes a stream of it, which most do not need.
+      if (length !== null && length < longBodyBytesMin) return ok(await this.request.bytes())
+      if (this.request.body === null) return ok(await this.request.bytes())
+      this.reader = this.request.body.getReader()
+      return await this.gather(this.reader, new GrowingBytes(length, this.bytesMax))
+    } catch (cause) {
+      return err(gone(String(cause)))
+    }
+  }
+
+  /** Nobody waits for the rest. */
+  stop(): void {
+    this.isStopped = true
+    // A client that went as well is no news here.
+    this.reader?.cancel().catch(() => {})
+  }
+
+  private async gather(
+    reader: ReadableStreamDefaultReader<Uint8Array>,
+    gathered: GrowingBytes,
+  ): Promise<Result<Uint8Array, BodyFailure>> {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done || this.isStopped) break
+      const fault = this.fault(gathered.capacityFor(value.length))
+      if (fault !== null) {
+        this.stop()
+        return err(fault)
+      }
+      gathered.push(value)
+    }
+    return gathered.isWhole ? ok(gathered.take()) : err(gone("it ended early"))
+  }
+
+  /** Why there is no room for so many bytes. */
+  private fault(bytes: number): BodyFailure | null {
+    if (bytes > this.bytesMax) return tooLarge(this.bytesMax)
+    if (this.claim.raise(bytes)) return null
+    return { kind: "bodies_too_many", message: "Other requests' bodies leave no room for this one; please try again." }
   }
 }
 
-/** From here on the runtime's own way, which gathers chunks and then joins them, costs memory that counts. */
-const filledBytesMin = 4 * 1024 * 1024
-
-/** Beside a long body its chunks look small to the collector, which would let all of them lie about till the end. */
-const collectEveryBytes = 16 * 1024 * 1024
-
-/** A body of known length, each chunk copied to its place as it comes. */
-async function fillBytes(body: ReadableStream<Uint8Array>, length: number): Promise<Uint8Array> {
-  const bytes = new Uint8Array(length)
-  let at = 0
-  for await (const chunk of body) {
-    bytes.set(chunk, at)
-    const before = at
-    at += chunk.length
-    if (Math.floor(at / collectEveryBytes) > Math.floor(before / collectEveryBytes)) Bun.gc(false)
-  }
-  return at === length ? bytes : bytes.subarray(0, at)
-}
-
-async function countBytes(
-  body: ReadableStream<Uint8Array>,
-  bodyBytesMax: number,
-): Promise<Result<Uint8Array, BodyFailure>> {
-  const chunks: Uint8Array[] = []
-  let length = 0
-  for await (const chunk of body) {
-    length += chunk.length
-    if (length > bodyBytesMax) return err(tooLarge(bodyBytesMax))
-    chunks.push(chunk)
-  }
-  if (chunks.length === 1) return ok(chunks[0]!)
-  const bytes = new Uint8Array(length)
-  let at = 0
-  for (const chunk of chunks) {
-    bytes.set(chunk, at)
-    at += chunk.length
-  }
-  return ok(bytes)
+function gone(reason: string): BodyFailure {
+  return { kind: "client_gone", message: `the body did not come in whole: ${reason}` }
 }
 
 /** A body of more bytes than are taken. */

@@ -7,6 +7,7 @@ import type { Json } from "../ir/conversation"
 import { HeldTexts } from "../ir/held-texts"
 import { err, ok, type Result } from "../result"
 import { type BodyFailure, type BodyLimits, decodeStrictly, parseBody, readBodyBytes, tooLarge } from "./body"
+import { type BodyClaim, longBodyBytesMin } from "./body-budget"
 
 /** Bounds on a body with media (config.ts, Limits). `bodyBytesMax` is for what is not held. */
 export interface MediaBodyLimits extends BodyLimits {
@@ -23,24 +24,24 @@ export interface MediaBody {
 /** Where a value stands in a body: keys and indices from the top. */
 export type BodyPath = readonly (string | number)[]
 
-/** Bodies below this are read whole. */
-const mediaBodyBytesMin = 256 * 1024
 /** Texts below this are never held. */
 const heldBytesMin = 64 * 1024
 
 /**
- * Reads a body as `readJsonBody` does. Long texts where `passesOn` says so are held; all others are in the value, and
+ * Reads a body as `readJsonBody` does; short ones are read whole. Long texts where `passesOn` says so are held; all others are in the value, and
  * count as the rest of the body does.
  */
 export async function readMediaBody(
   request: Request,
   limits: MediaBodyLimits,
+  claim: BodyClaim,
   passesOn: (path: BodyPath) => boolean,
 ): Promise<Result<MediaBody, BodyFailure>> {
   const { mediaBodyBytesMax, bodyBytesMax } = limits
-  const bytes = await readBodyBytes(request, { ...limits, bodyBytesMax: Math.max(mediaBodyBytesMax, bodyBytesMax) })
+  const raised = { ...limits, bodyBytesMax: Math.max(mediaBodyBytesMax, bodyBytesMax) }
+  const bytes = await readBodyBytes(request, raised, claim)
   if (!bytes.ok) return bytes
-  if (bytes.value.length < mediaBodyBytesMin) {
+  if (bytes.value.length < longBodyBytesMin) {
     const value = parseBody(decodeStrictly(bytes.value), limits)
     return value.ok ? ok({ value: value.value, held: null }) : value
   }

@@ -5,7 +5,7 @@
 import type { EngineStatus, FinishReason } from "../ir/engine"
 import type { ChoiceTiming, ChoiceUsage } from "../ir/item-event"
 import { EngineMetrics } from "./engine-metrics"
-import { type Counter, type Family, type Histogram, Registry } from "./prometheus"
+import { type Counter, type Family, type Gauge, type Histogram, Registry } from "./prometheus"
 
 /** What all figures of the engine family are labelled with, and the window that bounds token counts. */
 export interface MetricsOptions {
@@ -34,6 +34,8 @@ export interface Metrics {
   choiceEnded(choice: EndedChoice, startedAt: number, endedAt: number): void
   /** A prompt whose foreign text spelled special tokens that could not be kept apart. */
   unguardedPrompt(): void
+  /** What request bodies hold now. */
+  bodyBytes(bytes: number): void
   /** Prometheus text, with the engines' own figures as they are now. */
   render(status: Pick<EngineStatus, "running" | "waiting" | "kvCacheUsage" | "engines">): string
 }
@@ -89,6 +91,7 @@ class ServerMetrics implements Metrics {
   private readonly generationTokens: Counter
   private readonly cachedTokens: Counter
   private readonly unguarded: Counter
+  private readonly heldBytes: Gauge
   private readonly finished: ReadonlyMap<FinishReason, Counter>
   private readonly firstToken: Histogram
   private readonly tokenGap: Histogram
@@ -125,6 +128,9 @@ class ServerMetrics implements Metrics {
     this.unguarded = registry
       .counter("sluice:unguarded_prompts_total", "Prompts whose foreign text spelled special tokens and stayed so.")
       .with(labels)
+    this.heldBytes = registry
+      .gauge("sluice:body_bytes_in_flight", "Bytes of long request bodies that are held now.")
+      .with({ model_name: modelName })
     const success = registry.counter("vllm:request_success_total", "Choices that ended, by finish reason.")
     this.finished = new Map(
       finishReasons.map((reason) => [reason, success.with({ ...labels, finished_reason: reason })]),
@@ -172,6 +178,10 @@ class ServerMetrics implements Metrics {
 
   unguardedPrompt(): void {
     this.unguarded.add(1)
+  }
+
+  bodyBytes(bytes: number): void {
+    this.heldBytes.set(bytes)
   }
 
   choiceEnded(choice: EndedChoice, startedAt: number, endedAt: number): void {

@@ -62,8 +62,11 @@ export class HeldTexts {
     return bytes
   }
 
-  /** JSON text with stand-ins as a body, sent in views of what is held: nothing grows with it. */
-  body(json: string): ReadableStream<Uint8Array> {
+  /**
+   * JSON text with stand-ins as a body, sent in views of what is held: nothing grows with it. `ended` is called once all
+   * of it was taken, or when nobody takes any more.
+   */
+  body(json: string, ended: () => void = () => {}): ReadableStream<Uint8Array> {
     const parts = this.parts(json)
     const encoder = new TextEncoder()
     let index = 0
@@ -74,7 +77,10 @@ export class HeldTexts {
         for (;;) {
           if (bytes === null) {
             const part = parts[index]
-            if (part === undefined) return controller.close()
+            if (part === undefined) {
+              controller.close()
+              return ended()
+            }
             bytes = typeof part === "string" ? encoder.encode(part) : part
           }
           const chunk = bytes.subarray(at, at + chunkBytes)
@@ -87,6 +93,7 @@ export class HeldTexts {
           if (chunk.length > 0) return controller.enqueue(chunk)
         }
       },
+      cancel: () => ended(),
     })
   }
 }

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { type BodyFailure, readJsonBody } from "../../src/http/body"
+import { BodyBudget } from "../../src/http/body-budget"
 
+const budget = new BodyBudget(1_000_000_000)
 const limits = { bodyBytesMax: 1_000, jsonDepthMax: 8, bodySecondsMax: 30 }
 let server: Bun.Server<undefined>
 const failures: BodyFailure["kind"][] = []
@@ -11,7 +13,7 @@ beforeAll(() => {
     hostname: "127.0.0.1",
     maxRequestBodySize: 1 << 30,
     async fetch(request) {
-      const body = await readJsonBody(request, limits)
+      const body = await readJsonBody(request, limits, budget.claim())
       if (!body.ok) failures.push(body.error.kind)
       return body.ok
         ? new Response(JSON.stringify(body.value, (_, each) => (typeof each === "bigint" ? `${each}n` : each)))

@@ -1,9 +1,11 @@
 /** Long texts that stay bytes: whatever is held, the body says what it would have said read whole. */
 import { describe, expect, test } from "bun:test"
 import { readJsonBody } from "../../src/http/body"
+import { BodyBudget } from "../../src/http/body-budget"
 import { type BodyPath, readMediaBody } from "../../src/http/media-body"
 import { jsonText } from "../../src/ir/exact-json"
 
+const claim = new BodyBudget(1_000_000_000).claim()
 const limits = { bodyBytesMax: 2_000_000, mediaBodyBytesMax: 4_000_000, jsonDepthMax: 64, bodySecondsMax: 10 }
 const passesOn = (path: BodyPath): boolean => path.at(-1) === "url"
 const long = "data:image/png;base64,".padEnd(300_000, "iVBORw0KGgo+/=")
@@ -15,7 +17,7 @@ function post(body: string | Uint8Array): Request {
 
 /** What is passed on, put together again, and whether anything was held. */
 async function passed(body: string): Promise<{ json: string; held: number }> {
-  const read = await readMediaBody(post(body), limits, passesOn)
+  const read = await readMediaBody(post(body), limits, claim, passesOn)
   if (!read.ok) throw new Error(JSON.stringify(read.error))
   const { value, held } = read.value
   if (held === null) return { json: jsonText(value), held: 0 }
@@ -25,7 +27,7 @@ async function passed(body: string): Promise<{ json: string; held: number }> {
 }
 
 async function plain(body: string): Promise<string> {
-  const read = await readJsonBody(post(body), limits)
+  const read = await readJsonBody(post(body), limits, claim)
   if (!read.ok) throw new Error(JSON.stringify(read.error))
   return jsonText(read.value)
 }
@@ -54,7 +56,7 @@ describe("a body with a long text", () => {
   }
 
   test("shows how it begins, and nothing that a client could write stands for it", async () => {
-    const read = await readMediaBody(post(`{"a":{"url":"${long}"}}`), limits, passesOn)
+    const read = await readMediaBody(post(`{"a":{"url":"${long}"}}`), limits, claim, passesOn)
     if (!read.ok || read.value.held === null) throw new Error("not held")
     const { value, held } = read.value
     const { url } = (value as { a: { url: string } }).a
@@ -66,7 +68,7 @@ describe("a body with a long text", () => {
 
   test("that is no JSON, or no UTF-8, is refused as others are", async () => {
     const kindOf = async (body: string | Uint8Array) => {
-      const read = await readMediaBody(post(body), limits, passesOn)
+      const read = await readMediaBody(post(body), limits, claim, passesOn)
       return read.ok ? "ok" : read.error.kind
     }
     expect(await kindOf(`{"url":"${long}\n"}`)).toBe("body_not_json")
@@ -86,9 +88,9 @@ test("control characters are found wherever they stand in a word of memory", asy
   for (let at = 0; at < 9; at++) {
     for (const code of [0, 9, 31]) {
       const text = `${"A".repeat(at)}${String.fromCharCode(code)}${long}`
-      const read = await readMediaBody(post(`{"url":"${text}","p":"${"x".repeat(at)}"}`), limits, passesOn)
+      const read = await readMediaBody(post(`{"url":"${text}","p":"${"x".repeat(at)}"}`), limits, claim, passesOn)
       expect([at, code, read.ok]).toEqual([at, code, false])
-      const behind = await readMediaBody(post(`{"url":"${long}${text.slice(0, at + 1)}"}`), limits, passesOn)
+      const behind = await readMediaBody(post(`{"url":"${long}${text.slice(0, at + 1)}"}`), limits, claim, passesOn)
       expect([at, code, behind.ok]).toEqual([at, code, false])
     }
   }

@@ -91,6 +91,7 @@ describe("the families", () => {
       "vllm:generation_tokens_total counter",
       "vllm:prompt_tokens_cached_total counter",
       "sluice:unguarded_prompts_total counter",
+      "sluice:body_bytes_in_flight gauge",
       "vllm:request_success_total counter",
       "vllm:time_to_first_token_seconds histogram",
       "vllm:inter_token_latency_seconds histogram",

@@ -111,7 +111,7 @@ function derenderRoute<Body, Ask>(
     body: schema,
     statuses: { 403: "Scale-out is off" },
     handle: async (request, headers, entry) => {
-      const read = await readPassingOn(request, room, passesOn)
+      const read = await readPassingOn(request, room, passesOn, entry)
       if (!read.ok) return errorResponse(read.error, headers)
       const { value: body } = read.value
       const fault = modelFault(body, room)

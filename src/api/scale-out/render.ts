@@ -6,6 +6,7 @@ import { type Static, type TObject, Type } from "@sinclair/typebox"
 import type { Conversation, Json, PromptInput } from "../../ir/conversation"
 import { jsonText } from "../../ir/exact-json"
 import { generateBody } from "../../ir/generate-body"
+import type { HeldTexts } from "../../ir/held-texts"
 import { chatEndpoint } from "../chat/endpoint"
 import type { ChatAsk } from "../chat/lower"
 import { type ChatBody, chatSchema } from "../chat/schema"
@@ -16,6 +17,7 @@ import { type ApiError, errorResponse } from "../errors"
 import { makeExchange, samplingOf } from "../exchange"
 import { renderedMedia } from "../media-places"
 import { namedAdapter } from "../models"
+import type { RequestEntry } from "../request-entry"
 import { responseEndpoint } from "../responses/endpoint"
 import { type ResponseBody, responseSchema } from "../responses/schema"
 import { type PromptRoom, type RenderingRoom, renderContext } from "../room"
@@ -122,16 +124,35 @@ function renderRoute<Body, Ask>(rendering: Rendering<Body, Ask>, room: Rendering
     body: check.schema,
     statuses: { 403: "Scale-out is off", 501: "The model cannot be rendered" },
     handle: async (request, headers, entry) => {
-      const body = await readBody(request, check, room, passesOn)
+      const body = await readBody(request, check, room, passesOn, entry)
       if (!body.ok) return errorResponse(body.error, headers)
       const rendered = render(rendering, body.value.body, request.headers, room)
       if ("error" in rendered) return errorResponse(rendered.error, headers)
       entry.id = rendered.id
       const { held } = body.value
-      const content = held === null ? rendered.json : held.body(rendered.json)
+      const content = held === null ? rendered.json : heldReply(held, rendered.json, request.signal, entry)
       return new Response(content, { headers: { ...headers, "content-type": "application/json;charset=utf-8" } })
     },
   }
+}
+
+/** A reply with the request's own bytes in it: those are held until it has left, or its client. */
+function heldReply(
+  held: HeldTexts,
+  json: string,
+  signal: AbortSignal,
+  entry: RequestEntry,
+): ReadableStream<Uint8Array> {
+  let isOver = false
+  const end = (): void => {
+    if (!isOver) entry.end(200)
+    isOver = true
+  }
+  entry.deferred = true
+  // A client that left before the stream was ever looked at cancels nothing.
+  if (signal.aborted) end()
+  signal.addEventListener("abort", end, { once: true })
+  return held.body(json, end)
 }
 
 type Rendered = { readonly id: string; readonly json: string } | { readonly error: ApiError }

@@ -71,8 +71,8 @@ function abortRoute(room: ServeRoom): Route {
     path: "/inference/v1/abort_requests",
     summary: "Ends running requests by their ids",
     statuses: { 400: "request_ids is missing", 403: "Scale-out is off" },
-    handle: async (request, headers) => {
-      const body = await readJsonBody(request, room.config.limits)
+    handle: async (request, headers, { claim }) => {
+      const body = await readJsonBody(request, room.config.limits, claim)
       if (!body.ok) return errorResponse(body.error, headers)
       const ids = isRecord(body.value) ? body.value.request_ids : null
       if (!Array.isArray(ids))
