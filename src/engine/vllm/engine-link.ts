@@ -34,6 +34,9 @@ export interface EngineLoad {
   readonly kvCacheUsage: number
 }
 
+/** Ids that are remembered as aborted; beyond that, some are aborted twice, which does no harm. */
+const strangersMax = 65_536
+
 const noAdapters = { running: [], waiting: [] }
 
 /** Counters of an engine that has done nothing yet. */
@@ -87,6 +90,9 @@ export class EngineLink {
   /** Sequences that it may still compute though nobody waits for them; told to it when it is back. */
   private readonly orphans: string[] = []
   private pendingAborts: string[] = []
+  /** Sequences of an earlier process of this server that it was told to drop. */
+  private readonly strangers = new Set<string>()
+  private toldOfStrangers = false
   private readonly calls = new UtilityCalls()
   private readonly control = new ControlEncoder()
 
@@ -126,6 +132,24 @@ export class EngineLink {
     }
     if (this.pendingAborts.length === 0) queueMicrotask(() => this.flushAborts())
     this.pendingAborts.push(id)
+  }
+
+  /**
+   * An output came of a sequence that an earlier process started; `isLast` = the engine has ended it. It is told to drop
+   * the sequence, once. True for the first one of all.
+   */
+  dropStranger(id: string, isLast: boolean): boolean {
+    if (isLast) {
+      this.strangers.delete(id)
+      return false
+    }
+    if (this.strangers.has(id)) return false
+    if (this.strangers.size >= strangersMax) this.strangers.clear()
+    this.strangers.add(id)
+    this.abort(id)
+    const isFirst = !this.toldOfStrangers
+    this.toldOfStrangers = true
+    return isFirst
   }
 
   /** Sends the aborts that wait for the end of the tick. */

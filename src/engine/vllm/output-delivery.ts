@@ -8,6 +8,7 @@ import { OutputsDecoder } from "./outputs-decoder"
 import type { RequestIds } from "./request-id"
 import type { RunningSequence, RunningSequences } from "./running-sequences"
 
+const idText = new TextDecoder()
 const delivered: Result<null, MalformedFrame> = ok(null)
 
 /**
@@ -41,6 +42,7 @@ export class OutputDelivery {
       // Another engine's sequence is none of this one's business, whatever it says.
       if (sequence !== null && sequence.link === link) this.deliver(link, sequence, batch, i)
     }
+    if (batch.strangers.length > 0) this.dropStrangers(link, batch)
     return delivered
   }
 
@@ -162,6 +164,15 @@ export class OutputDelivery {
     return code === "validation_error"
       ? { kind: "engine_validation", message, param: null }
       : { kind: "engine_failed", message: `${code}: ${message}` }
+  }
+
+  /** What an earlier process of this server left in the engine: nobody reads it any more, so it is aborted. */
+  private dropStrangers(link: EngineLink, { strangers, frames, finish }: OutputsBatch): void {
+    for (let at = 0; at < strangers.length; at += 3) {
+      const id = idText.decode(frames[0]!.subarray(strangers[at + 1]!, strangers[at + 2]!))
+      if (!link.dropStranger(id, finish[strangers[at]!] !== Finish.none)) continue
+      this.log(`${link.label} still computes for an earlier process of this server: that is aborted`)
+    }
   }
 
   private takeStats(link: EngineLink): void {

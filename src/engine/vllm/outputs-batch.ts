@@ -38,7 +38,7 @@ export class OutputsBatch {
   frames: readonly Uint8Array[] = noFrames
   engineIndex = 0
   count = 0
-  /** -1 = not an id of this process: drop the output. */
+  /** -1 = not an id of this process: nobody here waits for the output. */
   slot = new Int32Array(outputsAtFirst)
   serial = new Uint32Array(outputsAtFirst)
   start = new Int32Array(outputsAtFirst)
@@ -50,6 +50,8 @@ export class OutputsBatch {
   stopTokenId = new Int32Array(outputsAtFirst)
   /** Bit n = the rare field n is set (see `has`); 0 for nearly all outputs. */
   present = new Uint32Array(outputsAtFirst)
+  /** Outputs whose ids another process of this server made: row, and where the id stands in the body; three numbers each. */
+  readonly strangers: number[] = []
   /** Where field 2 of the output stands in the body. */
   fieldsAt = new Int32Array(outputsAtFirst)
 
@@ -73,6 +75,7 @@ export class OutputsBatch {
     this.frames = noFrames
     this.engineIndex = 0
     this.count = 0
+    if (this.strangers.length > 0) this.strangers.length = 0
     this.schedulerStatsAt = -1
     this.utilityAt = -1
     this.finishedRequestsAt = -1

@@ -2,7 +2,7 @@ import { Finish } from "../../ir/engine"
 import { err, ok, type Result } from "../../result"
 import { type MalformedFrame, MessagePackReader, skipValue } from "./message-pack-reader"
 import { OutputField, OutputsBatch } from "./outputs-batch"
-import { type RequestIds, serialAt, slotAt } from "./request-id"
+import { isOfAnotherProcess, type RequestIds, serialAt, slotAt } from "./request-id"
 
 /** What an engine says when its loop has failed; the process then exits (ENGINE_PROTOCOL 11). */
 const engineDead = new TextEncoder().encode("ENGINE_CORE_DEAD")
@@ -165,6 +165,8 @@ export class OutputsDecoder {
           slot[i] = place
           serial[i] = use
         }
+      } else if (isOfAnotherProcess(bytes, at, at + length)) {
+        batch.strangers.push(i, at, at + length)
       }
       at += length
 

@@ -67,6 +67,19 @@ export class RequestIds {
   }
 }
 
+/**
+ * Whether an id that is not ours is one that another process of this server made, by its form alone: that process is
+ * dead or gone, since an engine's outputs come to us.
+ */
+export function isOfAnotherProcess(bytes: Uint8Array, start: number, end: number): boolean {
+  if (end - start < tailBytes || bytes[end - tailBytes] !== dash || bytes[end - 13] !== dash) return false
+  for (let at = end - tailBytes + 1; at < end; at += 4) {
+    if (at === end - 13) at += 1
+    if (hexValue(word(bytes, at)) < 0) return false
+  }
+  return true
+}
+
 /** Slot of the id that ends at `end`; negative when it is damaged. Small functions, so that the compiler inlines them. */
 export function slotAt(bytes: Uint8Array, end: number): number {
   return (hexValue(word(bytes, end - 12)) << 4) | (hexValue(word(bytes, end - 8)) >> 12)

@@ -1,5 +1,6 @@
 /** What becomes of sequences when an engine breaks, one way after the other. */
 import { afterEach, describe, expect, test } from "bun:test"
+import { RequestIds } from "../../../src/engine/vllm/request-id"
 import type { EngineSequence } from "../../../src/ir/engine"
 import { outputOf } from "../../support/engine-outputs"
 import { intAs, type Packable, pack } from "../../support/message-pack"
@@ -203,6 +204,30 @@ describe("outputs", () => {
     expect(await heir.receiver.ended).toBe("length")
     expect(heir.receiver.tokenIds).toEqual([8])
     expect(running.map(({ receiver }) => receiver.outputs.length)).toEqual(before)
+  })
+
+  test("of an earlier process of the server are answered with an abort, once for each sequence", async () => {
+    const { engine, running } = await withRunning(1)
+    const earlier = new RequestIds(0x12345678)
+    const [first, second, third] = [1, 2, 3].map((slot) => earlier.make("cmpl-old", slot, 9)) as [
+      string,
+      string,
+      string,
+    ]
+    const say = (...outputs: readonly (readonly [id: string, finish: number | null])[]) =>
+      engine.sayOutputs(outputs.map(([requestId, f]) => outputOf({ requestId, tokenIds: [7], fields: { 5: f } })))
+    say([first, null], ["somebody-else-1", null])
+    say([first, null], [second, null], [engine.live[0]!, null], [third, 0])
+    say([first, 1], [second, null])
+    await engine.until(() => engine.aborted.length === 2)
+    expect(engine.aborted).toEqual([first, second])
+    running[0]!.sequence.abort()
+    await engine.until(() => engine.aborted.length === 3)
+    expect(engine.aborted).toHaveLength(3)
+    expect(running[0]!.receiver.tokenIds).toEqual([7])
+    expect(front.log.filter((line) => line.includes("an earlier process"))).toEqual([
+      "engine 0 still computes for an earlier process of this server: that is aborted",
+    ])
   })
 
   test("of another engine's sequence reach nobody", async () => {

@@ -121,6 +121,12 @@ describe("outputs", () => {
     const decoded = decoder.decode([messageOf(outputs)])
     const slots = decoded.ok ? [...decoded.value.slot.subarray(0, decoded.value.count)] : []
     expect(slots).toEqual([0xabcde, -1, -1, -1, -1, 0xabcde, -1, -1, -1])
+    // Only what another process of this server made is told apart, with the place of its id.
+    const { strangers, frames } = decoder.batch
+    const [row, start, end] = strangers
+    expect([strangers.length, row, new TextDecoder().decode(frames[0]!.subarray(start, end))]).toEqual([3, 1, theirs])
+    decoder.decode([messageOf([])])
+    expect(strangers).toEqual([])
   })
 
   test("end for the reasons of the protocol; new ones are errors, and words are no stop token", () => {

@@ -1,5 +1,12 @@
 import { describe, expect, test } from "bun:test"
-import { RequestIds, serialAt, serialsMax, slotAt, slotsMax } from "../../../src/engine/vllm/request-id"
+import {
+  isOfAnotherProcess,
+  RequestIds,
+  serialAt,
+  serialsMax,
+  slotAt,
+  slotsMax,
+} from "../../../src/engine/vllm/request-id"
 import { seededRandom } from "../../support/random"
 
 const ids = new RequestIds(0x00c0ffee)
@@ -36,6 +43,23 @@ describe("a request id", () => {
     expect(read(new RequestIds(0x00c0ffef).make("a", 1, 1))).toBe(null)
     expect(read("cmpl-9fdc8bae849753bb-0-827158a8")).toBe(null)
     expect(read("")).toBe(null)
+  })
+
+  test("of another process is known by its form alone", () => {
+    const looksForeign = (id: string) => {
+      const bytes = new TextEncoder().encode(`x${id}`)
+      return isOfAnotherProcess(bytes, 1, bytes.length)
+    }
+    const theirs = new RequestIds(0xfedcba98).make("chatcmpl-1", 0x12345, 0x6789abc)
+    expect([looksForeign(theirs), looksForeign(theirs.slice(-22))]).toEqual([true, true])
+    for (const id of ["", "cmpl-9fdc8bae849753bb-0-827158a8", theirs.slice(-21), `${theirs}0`, theirs.slice(0, -1)]) {
+      expect([id, looksForeign(id)]).toEqual([id, false])
+    }
+    for (let at = theirs.length - 22; at < theirs.length; at++) {
+      for (const odd of ["g", "F", "/", ":", "`", " "]) {
+        expect(looksForeign(theirs.slice(0, at) + odd + theirs.slice(at + 1))).toBe(false)
+      }
+    }
   })
 
   test("with anything but lower-case hex digits has a negative place", () => {
