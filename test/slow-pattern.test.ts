@@ -18,7 +18,7 @@ beforeAll(async () => {
   write("tokenizer_config.json", { chat_template: "{% for m in messages %}{{ m.content }}{% endfor %}" })
   const config = { architectures: ["Qwen2ForCausalLM"], model_type: "qwen2", max_position_embeddings: 32_768 }
   write("config.json", { ...config, eos_token_id: 0 })
-  server = await startServer(folder, "--served-model-name", "slow")
+  server = await startServer(folder, "--engine", "simulator", "--served-model-name", "slow")
 }, 30_000)
 afterAll(async () => {
   await server?.end()
