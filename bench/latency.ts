@@ -103,7 +103,11 @@ async function startAll(): Promise<Subject[]> {
     "--sim-max-num-seqs",
     "1024",
   ]
-  add("ours, simulator", await startServerUnder(serverPrefix, [folder, "--engine", "simulator", ...paced]), "sim_token_ids")
+  add(
+    "ours, simulator",
+    await startServerUnder(serverPrefix, [folder, "--engine", "simulator", ...paced]),
+    "sim_token_ids",
+  )
 
   const program = buildMockEngine()
   if (!program.ok) {
