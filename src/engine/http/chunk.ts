@@ -10,6 +10,9 @@ const finishCodes: ReadonlyMap<Json, Finish> = new Map<Json, Finish>([
   ["repetition", Finish.repetition],
 ])
 
+/** Ids are integers of 31 bits; one that no vocabulary here has is still a token, and has no text. */
+const tokenIdMax = 2 ** 31 - 1
+
 type Fields = { readonly [name: string]: Json }
 
 /** What one event of a generate stream was. */
@@ -66,7 +69,7 @@ export class ChunkReader {
     if (output.tokenIds.length < ids.length) output.tokenIds = new Uint32Array(ids.length * 2)
     for (let i = 0; i < ids.length; i++) {
       const id = ids[i]
-      if (typeof id !== "number" || !(id >= 0)) return false
+      if (typeof id !== "number" || !Number.isInteger(id) || id < 0 || id > tokenIdMax) return false
       output.tokenIds[i] = id
     }
     output.start = 0

@@ -19,6 +19,10 @@ export interface HttpPorts {
 
 /** Longest wait for an answer about a service's health. */
 const healthTimeoutMs = 5_000
+/** A service that is down by its health for so many looks, and gives a sequence nothing meanwhile, has lost it. */
+const silentLooksMax = 5
+/** Between looks at the sequences, at most. */
+const sequenceIntervalMsMax = 1_000
 
 /** Engines behind HTTP (see the head of this file). */
 export class HttpEngine implements Engine {
@@ -27,7 +31,7 @@ export class HttpEngine implements Engine {
   private readonly ports: HttpPorts
   private readonly upstreams: readonly Upstream[]
   private readonly sequences = new Set<RemoteSequence>()
-  private readonly timer: ReturnType<typeof setInterval>
+  private readonly timers: readonly ReturnType<typeof setInterval>[]
   private turn = 0
   private closed = false
 
@@ -35,8 +39,11 @@ export class HttpEngine implements Engine {
     this.config = config
     this.ports = ports
     this.upstreams = config.urls.map((url) => new Upstream(url))
-    this.timer = setInterval(() => this.lookAround(), config.healthIntervalMs)
-    this.timer.unref()
+    this.timers = [
+      setInterval(() => this.lookAround(), config.healthIntervalMs),
+      setInterval(() => this.lookAtSequences(), Math.min(config.healthIntervalMs, sequenceIntervalMsMax)),
+    ]
+    for (const timer of this.timers) timer.unref()
     this.lookAround()
   }
 
@@ -67,7 +74,7 @@ export class HttpEngine implements Engine {
 
   async close(): Promise<void> {
     this.closed = true
-    clearInterval(this.timer)
+    for (const timer of this.timers) clearInterval(timer)
     const error: EngineError = { kind: "engine_dead", message: "the engine was closed" }
     for (const sequence of [...this.sequences]) sequence.fail(error)
   }
@@ -76,14 +83,22 @@ export class HttpEngine implements Engine {
     for (const upstream of this.upstreams) void this.look(upstream)
   }
 
+  private lookAtSequences(): void {
+    const now = performance.now()
+    for (const sequence of [...this.sequences]) sequence.look(now, silentLooksMax * this.config.healthIntervalMs)
+  }
+
   /** Asks a service whether it lives. */
   private async look(upstream: Upstream): Promise<void> {
     try {
-      const reply = await fetch(`${upstream.url}/health`, { signal: AbortSignal.timeout(healthTimeoutMs) })
+      const reply = await fetch(`${upstream.url}/health`, {
+        signal: AbortSignal.timeout(healthTimeoutMs),
+        redirect: "manual",
+      })
       await reply.body?.cancel()
       if (!reply.ok) this.markDown(upstream, `its /health says ${reply.status}`)
       else if (!upstream.healthy && !this.closed) {
-        upstream.healthy = true
+        upstream.downSince = null
         this.ports.log(`engine ${upstream.url}: is there`)
       }
     } catch (cause) {
@@ -93,6 +108,6 @@ export class HttpEngine implements Engine {
 
   private markDown(upstream: Upstream, reason: string): void {
     if (upstream.healthy && !this.closed) this.ports.log(`engine ${upstream.url}: is not there: ${reason}`)
-    upstream.healthy = false
+    upstream.downSince ??= performance.now()
   }
 }

@@ -2,6 +2,7 @@ import { type EngineError, type EngineReceiver, type EngineSequence, emptyOutput
 import { jsonText } from "../../ir/exact-json"
 import { generateBody } from "../../ir/generate-body"
 import type { GenerateRequest } from "../../ir/generate-request"
+import { boundedText } from "./bounded-text"
 import { ChunkReader, errorOf, statusError } from "./chunk"
 import { EventReader, type EventSink } from "./event-reader"
 import type { Upstream } from "./upstream"
@@ -17,8 +18,13 @@ export interface SequencePorts {
   ended(): void
 }
 
-/** Of a refusal's body, what is looked at. */
-const refusalUnitsMax = 10_000
+/** Of a refusal's body, what is looked at, and how long it may take to come. */
+const refusalBytesMax = 10_000
+const refusalMsMax = 2_000
+/** Bytes of a whole reply: with logprobs of a long prompt there are many. */
+const wholeBytesMax = 512 * 1024 * 1024
+/** Wait for the counts that come behind the last tokens; a service that has none may keep its stream open all the same. */
+const countsMsMax = 1_000
 
 /** One sequence that a remote service computes. */
 export class RemoteSequence implements EngineSequence, EventSink {
@@ -26,11 +32,15 @@ export class RemoteSequence implements EngineSequence, EventSink {
   private readonly receiver: EngineReceiver
   private readonly ports: SequencePorts
   private readonly reader: ChunkReader
-  private readonly cancel = new AbortController()
+  private cancel = new AbortController()
   private readonly output = emptyOutput(new Uint32Array(16))
   /** vLLM's streams leave logprobs of the prompt out: whoever wants them gets the reply as a whole. */
   private readonly streams: boolean
-  private hasTokens = false
+  private hasOutput = false
+  private tokens = 0
+  private upstream: Upstream | null = null
+  /** When the running try last gave anything, or began. */
+  private heardAt = 0
   /** A last output that waits for the counts that come behind it. */
   private held = false
   private ended = false
@@ -60,6 +70,27 @@ export class RemoteSequence implements EngineSequence, EventSink {
     this.receiver.fail(error)
   }
 
+  /**
+   * Called now and then. A last output does not wait long for its counts; a try that was silent for `silentMsMax` at a
+   * service that is not there any more is given up, though its connection stands: a machine that is gone closes none.
+   */
+  look(now: number, silentMsMax: number): void {
+    if (this.ended) return
+    if (this.held) {
+      if (now - this.heardAt < countsMsMax) return
+      this.deliver()
+      this.cancel.abort()
+      return
+    }
+    const downSince = this.upstream?.downSince ?? null
+    if (downSince === null || now - Math.max(downSince, this.heardAt) < silentMsMax) return
+    const message = "the service is not there any more"
+    this.trouble = this.hasOutput
+      ? disconnected(message)
+      : { error: { kind: "engine_retryable", message }, retry: true }
+    this.cancel.abort()
+  }
+
   /** Tries services until one takes the sequence to its end, or one has given tokens and failed. Never rejects. */
   async run(): Promise<void> {
     const body = this.body()
@@ -72,12 +103,16 @@ export class RemoteSequence implements EngineSequence, EventSink {
       if (upstream === null) return this.fail(error)
       tried.add(upstream)
       this.trouble = null
+      this.cancel = new AbortController()
+      this.upstream = upstream
+      this.heardAt = performance.now()
       upstream.running += 1
       await this.attempt(upstream, body)
       upstream.running -= 1
+      this.upstream = null
       if (this.isOver()) return
       const trouble = this.trouble ?? disconnected("the stream ended without a finish")
-      if (this.hasTokens || !trouble.retry) return this.fail(trouble.error)
+      if (this.hasOutput || !trouble.retry) return this.fail(trouble.error)
       error = trouble.error
     }
   }
@@ -91,6 +126,11 @@ export class RemoteSequence implements EngineSequence, EventSink {
     }
     switch (this.held ? this.readBehind(data) : this.reader.read(data, this.output)) {
       case "tokens":
+        this.tokens += this.output.end - this.output.start
+        if (this.tokens > this.request.sampling.maxTokens && this.request.isOpenEnded !== true) {
+          this.trouble = disconnected("the service does not stop at max_tokens")
+          break
+        }
         // What the prefix cache held is told behind the last tokens.
         if (this.output.finish !== Finish.none) this.held = true
         else this.deliver()
@@ -120,7 +160,7 @@ export class RemoteSequence implements EngineSequence, EventSink {
   private deliver(): void {
     const { output } = this
     const isLast = output.finish !== Finish.none
-    this.hasTokens = true
+    this.hasOutput = true
     this.held = false
     if (isLast) this.end()
     this.receiver.output(output)
@@ -137,6 +177,8 @@ export class RemoteSequence implements EngineSequence, EventSink {
         // A stream is read once, so each try has its own.
         body: held === null ? body : held.body(body),
         signal: this.cancel.signal,
+        // Prompts go where the operator said and nowhere else.
+        redirect: "manual",
         // A prompt may take longer than a connection usually stays silent.
         timeout: false,
       })
@@ -146,19 +188,24 @@ export class RemoteSequence implements EngineSequence, EventSink {
         return
       }
       if (!this.streams) {
-        this.event(await reply.text())
+        const { text, isWhole } = await boundedText(reply, wholeBytesMax, null)
+        if (isWhole) this.event(text)
+        else this.trouble = disconnected("the service's reply is too long")
         if (this.held) this.deliver()
         return
       }
       const events = new EventReader(this)
       for await (const chunk of reply.body ?? []) {
+        this.heardAt = performance.now()
         if (!events.push(chunk)) this.trouble = disconnected("the service sent an event without an end")
         if (this.isOver() || this.trouble !== null) return
       }
       if (this.held) this.deliver()
       else if (!this.isOver()) this.ports.failed(upstream, "a stream ended without a finish", false)
     } catch (cause) {
-      if (this.isOver()) return
+      if (this.isOver() || this.trouble !== null) return
+      // What was last is there, only its counts are not.
+      if (this.held) return this.deliver()
       const message = cause instanceof Error ? cause.message : String(cause)
       // Where no service can be reached, nothing was begun: the client may try again, as /health says too.
       this.trouble = answers ? disconnected(message) : { error: { kind: "engine_retryable", message }, retry: true }
@@ -167,7 +214,7 @@ export class RemoteSequence implements EngineSequence, EventSink {
   }
 
   private async refused(upstream: Upstream, reply: Response): Promise<void> {
-    const text = (await reply.text()).slice(0, refusalUnitsMax)
+    const { text } = await boundedText(reply, refusalBytesMax, refusalMsMax)
     const error = refusal(reply.status, text)
     this.trouble = { error, retry: error.kind !== "engine_validation" }
     if (error.kind === "engine_failed") this.ports.failed(upstream, error.message, false)

@@ -4,11 +4,16 @@ export class Upstream {
   readonly url: string
   /** Sequences of ours that it computes now. */
   running = 0
-  /** False from a failed connection, or a failed look at its health, until it answers again. */
-  healthy = true
+  /** When a connection or a look at its health failed, and no look worked since; null = it is there. Milliseconds. */
+  downSince: number | null = null
 
   constructor(url: string) {
     this.url = url
+  }
+
+  /** Whether it is there, as far as anybody looked. */
+  get healthy(): boolean {
+    return this.downSince === null
   }
 }
 

@@ -1,5 +1,6 @@
 /** Engines behind HTTP: the contract over a server of ours, and what the choice, retries and health do over small fakes. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { type AddressInfo, createServer, type Socket } from "node:net"
 import { defaultConfig } from "../../../src/config"
 import { HttpEngine } from "../../../src/engine/http/client"
 import { startTestServer, type TestServer, until } from "../../support/test-server"
@@ -269,6 +270,160 @@ describe("a request", () => {
     expect(engine.submit(plain(), new RecordingReceiver()).ok).toBe(true)
     await engine.close()
     service.stop()
+  })
+})
+
+/** A service whose replies are written byte by byte, and whose /health is told. */
+function rawService(write: (socket: Socket) => void) {
+  const state = { health: 200, requests: 0 }
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    let text = ""
+    let isAnswered = false
+    sockets.add(socket)
+    socket.on("error", () => {})
+    socket.on("data", (bytes) => {
+      text += bytes.toString("latin1")
+      const end = text.indexOf("\r\n\r\n")
+      if (end === -1 || isAnswered) return
+      if (text.startsWith("GET")) {
+        isAnswered = true
+        return socket.end(`HTTP/1.1 ${state.health} H\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`)
+      }
+      const length = Number(/content-length: (\d+)/i.exec(text)![1])
+      if (text.length < end + 4 + length) return
+      isAnswered = true
+      state.requests += 1
+      write(socket)
+    })
+  })
+  server.listen(0, "127.0.0.1")
+  const { port } = server.address() as AddressInfo
+  const stop = () => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  }
+  return { url: `http://127.0.0.1:${port}`, state, stop }
+}
+const head = (status: number, fields = "") => `HTTP/1.1 ${status} S\r\nconnection: close\r\n${fields}\r\n`
+
+describe("a service that does not behave", () => {
+  const good = () => fake(() => stream(chunk([7], "stop") + done))
+
+  test("sends nobody elsewhere: a redirect is no answer", async () => {
+    const elsewhere = good()
+    const away = fake(() => new Response(null, { status: 307, headers: { location: `${elsewhere.url}/x` } }))
+    const engine = open([away.url])
+    const { receiver } = submitTo(engine, plain())
+    expect(await receiver.ended).toBe("engine_failed")
+    expect([away.seen.length, elsewhere.seen.length]).toEqual([1, 0])
+    await engine.close()
+    away.stop()
+    elsewhere.stop()
+  })
+
+  test("has tokens that are none: another is tried", async () => {
+    for (const id of [1.5, -1, 2 ** 31, 2 ** 40, 1e300, "7", null, true, [7]]) {
+      const bad = fake(() => stream(chunk([id as number], "stop") + done))
+      const other = good()
+      const engine = open([bad.url, other.url])
+      const { receiver } = submitTo(engine, plain())
+      expect([id, await receiver.ended, receiver.tokenIds]).toEqual([id, "stop", [7]])
+      expect([bad.seen.length, other.seen.length]).toEqual([1, 1])
+      await engine.close()
+      bad.stop()
+      other.stop()
+    }
+  })
+
+  test("refuses with a body that never ends, or never comes: another is tried", async () => {
+    const endless = rawService((socket) => {
+      const more = () => {
+        while (!socket.destroyed && socket.write("x".repeat(65_536)));
+      }
+      socket.write(head(500))
+      socket.on("drain", more)
+      more()
+    })
+    const stalled = rawService((socket) => socket.write(`${head(503, "content-length: 100\r\n")}{`))
+    const other = good()
+    for (const bad of [endless, stalled]) {
+      const engine = open([bad.url, other.url])
+      const { receiver } = submitTo(engine, plain())
+      expect(await receiver.ended).toBe("stop")
+      expect(bad.state.requests).toBe(1)
+      await engine.close()
+      bad.stop()
+    }
+    other.stop()
+  })
+
+  test("keeps a stream open behind its end: nobody waits for more than counts", async () => {
+    const bad = rawService((socket) => socket.write(head(200) + chunk([7], "length")))
+    const engine = open([bad.url])
+    const { receiver } = submitTo(engine, plain())
+    expect([await receiver.ended, receiver.tokenIds]).toEqual(["length", [7]])
+    await engine.close()
+    bad.stop()
+  })
+
+  test("breaks off behind its end: what was last counts", async () => {
+    const bad = rawService((socket) => {
+      socket.write(`${head(200, "content-length: 9999\r\n")}${chunk([7], "length")}`)
+      setTimeout(() => socket.destroy(), 50)
+    })
+    const engine = open([bad.url])
+    const { receiver } = submitTo(engine, plain())
+    expect([await receiver.ended, receiver.tokenIds]).toEqual(["length", [7]])
+    await engine.close()
+    bad.stop()
+  })
+
+  test("does not stop at max_tokens: it is stopped", async () => {
+    const bad = rawService((socket) => socket.write(head(200) + chunk([7, 8], null).repeat(50)))
+    const engine = open([bad.url])
+    const { receiver } = submitTo(engine, requestOf([5], samplingOf({ maxTokens: 5 }), [1]))
+    expect([await receiver.ended, receiver.tokenIds]).toEqual(["engine_disconnected", [7, 8, 7, 8]])
+    await engine.close()
+    bad.stop()
+  })
+
+  test("is gone though its connections stand: before the first token another is tried, afterwards the client is told", async () => {
+    for (const [first, kind, tokens] of [
+      ["", "stop", [7]],
+      [chunk([9], null), "engine_disconnected", [9]],
+    ] as const) {
+      const bad = rawService((socket) => socket.write(head(200) + first))
+      const other = good()
+      const engine = open([bad.url, other.url])
+      const { receiver } = submitTo(engine, plain())
+      await until(() => bad.state.requests === 1 && (first === "" || receiver.tokenIds.length > 0))
+      bad.state.health = 503
+      expect([await receiver.ended, receiver.tokenIds]).toEqual([kind, [...tokens]])
+      await engine.close()
+      bad.stop()
+      other.stop()
+    }
+  })
+
+  test("is waited for as long as it says that it is there", async () => {
+    let give: (() => void) | null = null
+    const slow = rawService((socket) => {
+      give = () => socket.end(head(200) + chunk([7], "stop") + done)
+    })
+    const engine = open([slow.url])
+    const { receiver } = submitTo(engine, plain())
+    await until(() => give !== null)
+    // Down for a moment is not gone, nor is silence.
+    slow.state.health = 503
+    await until(() => !engine.status().alive)
+    slow.state.health = 200
+    await until(() => engine.status().alive)
+    await Bun.sleep(10 * settings.healthIntervalMs)
+    give!()
+    expect([await receiver.ended, receiver.tokenIds]).toEqual(["stop", [7]])
+    await engine.close()
+    slow.stop()
   })
 })
 
