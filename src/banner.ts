@@ -11,6 +11,8 @@ export interface Listening {
   readonly toolCallParser: string
   /** `tcp://HOST:PORT` that vLLM's engines dial; null = there are none. */
   readonly engineAddress: string | null
+  /** Whether engines that others started find the next process of this server by themselves. */
+  readonly enginesOutlive: boolean
 }
 
 /** Lines of the start-up banner. */
@@ -21,7 +23,7 @@ export function bannerLines(config: Config, profile: ModelProfile, server: Liste
   return [
     `serving ${names.join(", ")} (${from}), window ${profile.contextTokensMax} tokens`,
     `parsers: ${server.reasoningParser} for reasoning, ${server.toolCallParser} for tool calls`,
-    ...engineLines(config, profile, server.engineAddress),
+    ...engineLines(config, profile, server),
     ...(config.enableScaleOut ? [] : [scaleOutLine]),
     `try: ${curlLine(config, profile, names[0]!, url)}`,
     `listening on ${url}`,
@@ -36,7 +38,7 @@ const scaleOutLine = "scale-out routes are off: --enable-scale-out turns them on
 const simulatorLine = "engine simulator: answers are simulated, no model computes them"
 
 /** Who computes. */
-function engineLines(config: Config, profile: ModelProfile, address: string | null): string[] {
+function engineLines(config: Config, profile: ModelProfile, server: Listening): string[] {
   if (config.role === "render") return [rendererLine]
   switch (config.engine) {
     case "simulator":
@@ -44,16 +46,16 @@ function engineLines(config: Config, profile: ModelProfile, address: string | nu
     case "http":
       return [`engine http: token ids go to ${config.http.urls.join(", ")}`]
     case "vllm":
-      return vllmLines(config, profile, address)
+      return vllmLines(config, profile, server)
   }
 }
 
 /** Which engines come by themselves, and how the others are started. */
-function vllmLines(config: Config, profile: ModelProfile, address: string | null): string[] {
+function vllmLines(config: Config, profile: ModelProfile, server: Listening): string[] {
   const { vllm } = config
   const here = vllm.command?.engines ?? 0
   const elsewhere = vllm.dataParallelSize - here
-  const at = dialedAddress(config, address)
+  const at = dialedAddress(config, server.engineAddress)
   const on = `tcp://${at.host.includes(":") ? `[${at.host}]` : at.host}:${at.port}`
   const lines: string[] = []
   if (here > 0) lines.push(`engine vllm: ${counted(here)} started here, ready when the model is loaded (${on})`)
@@ -61,7 +63,8 @@ function vllmLines(config: Config, profile: ModelProfile, address: string | null
     const start = ["vllm", "serve", config.model ?? profile.root, ...engineArguments(vllm, at, elsewhere, here)]
     lines.push(`engine vllm: waiting for ${counted(elsewhere)} on ${on}; start: ${joinShellWords(start)}`)
     // An engine says HELLO once in its life (ENGINE_PROTOCOL 1), and neither side's log would tell why nothing happens.
-    lines.push("engine vllm: an engine that served an earlier process of this server must be started again")
+    const fate = server.enginesOutlive ? "comes back by itself" : "must be started again"
+    lines.push(`engine vllm: an engine that served an earlier process of this server ${fate}`)
   }
   return lines
 }

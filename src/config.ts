@@ -172,6 +172,13 @@ export interface VllmConfig {
   readonly address: string
   /** Port of the handshake; 0 = any free one. */
   readonly rpcPort: number
+  /**
+   * First port for data: rank r reads at this one + 2 r, and writes to the next. null = the one behind `rpcPort`, where it
+   * can be had; 0 = any that are free.
+   */
+  readonly dataPort: number | null
+  /** Folder where it is kept what engines said when they registered; null = nowhere. */
+  readonly recordsDir: string | null
   /** Whether Sluice plays the coordinator of data parallel; `auto` = for mixture-of-experts models with several ranks. */
   readonly coordinator: "auto" | "on" | "off"
   /** What starts engines here; null = all of them are started elsewhere. */
@@ -297,6 +304,8 @@ export const defaultConfig: Config = {
     dataParallelSize: 1,
     address: "127.0.0.1",
     rpcPort: 29_550,
+    dataPort: null,
+    recordsDir: null,
     coordinator: "auto",
     command: null,
     restart: { policy: "on-failure", delayMs: 1_000, delayMsMax: 60_000, restartsMax: 5, stableMs: 600_000 },

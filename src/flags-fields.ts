@@ -26,6 +26,8 @@ export interface Draft extends Omit<Writable<Config>, "cors" | "limits" | "simul
   chatTemplateSource: string | null
   /** `--tokenizer-cache` as written: a folder, `off`, or null = not given. */
   tokenizerCacheChoice: string | null
+  /** `--engine-records` as written, alike. */
+  engineRecordsChoice: string | null
   sslKeyFile: string | null
   sslCertFile: string | null
   sslCaFile: string | null
@@ -46,6 +48,7 @@ export function emptyDraft(): Draft {
     engineArguments: [],
     chatTemplateSource: null,
     tokenizerCacheChoice: null,
+    engineRecordsChoice: null,
     sslKeyFile: null,
     sslCertFile: null,
     sslCaFile: null,

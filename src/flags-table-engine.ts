@@ -106,6 +106,25 @@ export const engineFlagTable: readonly Flag[] = [
       short: "dpp",
     },
   ),
+  build(
+    "engine",
+    "engine-data-port",
+    integerValue(0, 65_535),
+    "First port for data, two for each engine; 0 = free ones.",
+    null,
+    { unset: "the one behind the rpc port" },
+    (draft, port) => {
+      draft.vllm.dataPort = port
+    },
+  ),
+  one(
+    "engine",
+    "engine-records",
+    textValue("DIR|off"),
+    "engineRecordsChoice",
+    "Keeps what engines are that outlive this process.",
+    { unset: "~/.cache/sluice/engines" },
+  ),
   link(
     "data-parallel-coordinator",
     choiceValue("auto", "on", "off"),

@@ -277,7 +277,8 @@ function addEnvironment(given: Map<string, GivenFlag>, env: Environment): void {
 
 /** Looks at what depends on several flags or on files, and leaves only what `Config` holds. */
 function complete(draft: Draft, readFile: ReadFile, env: Environment): Result<Config, UsageFailure> {
-  const { chatTemplateSource, tokenizerCacheChoice, sslKeyFile, sslCertFile, sslCaFile, ...rest } = draft
+  const { chatTemplateSource, tokenizerCacheChoice, engineRecordsChoice, sslKeyFile, sslCertFile, sslCaFile, ...rest } =
+    draft
   const { engineChoice, engineCommandWords, dataParallelSizeLocal, engineArguments, ...config } = rest
   if (config.enableLogOutputs && !config.enableLogRequests) {
     return usage("--enable-log-outputs needs --enable-log-requests")
@@ -301,7 +302,8 @@ function complete(draft: Draft, readFile: ReadFile, env: Environment): Result<Co
   if (sslCertFile !== null) {
     config.tls = { certFile: sslCertFile, keyFile: sslKeyFile ?? sslCertFile, caFile: sslCaFile }
   }
-  config.tokenizerCacheDir = tokenizerCacheDir(tokenizerCacheChoice, env)
+  config.tokenizerCacheDir = keptFolder(tokenizerCacheChoice, env)
+  config.vllm.recordsDir = keptFolder(engineRecordsChoice, env, "engines")
   if (chatTemplateSource !== null) {
     const template = readChatTemplate(chatTemplateSource, readFile)
     if (!template.ok) return template
@@ -326,14 +328,14 @@ function readChatTemplate(source: string, readFile: ReadFile): Result<string, Us
   return ok(source.replace(/\\([ntr\\])/g, (_, letter: string) => escapes[letter]!))
 }
 
-/** The folder of `--tokenizer-cache`; null = none, also where nobody has a home. */
-function tokenizerCacheDir(choice: string | null, env: Environment): string | null {
+/** The folder that a flag chose or, unless it did, one of the user's; null = none, also where nobody has a home. */
+function keptFolder(choice: string | null, env: Environment, ...below: readonly string[]): string | null {
   const home = env.HOME || env.USERPROFILE
   if (choice === "off") return null
   if (choice !== null) return home ? choice.replace(/^~(?=\/|$)/, () => home) : choice
   // A relative path counts as unset. Source: XDG Base Directory Specification.
-  if (env.XDG_CACHE_HOME && isAbsolute(env.XDG_CACHE_HOME)) return join(env.XDG_CACHE_HOME, "sluice")
-  return home ? join(home, ".cache", "sluice") : null
+  if (env.XDG_CACHE_HOME && isAbsolute(env.XDG_CACHE_HOME)) return join(env.XDG_CACHE_HOME, "sluice", ...below)
+  return home ? join(home, ".cache", "sluice", ...below) : null
 }
 
 function hubSettings(config: Config, env: Environment): Result<HubSettings, UsageFailure> {

@@ -16,6 +16,8 @@ export interface RunningServer {
   readonly url: string
   /** Where engines dial in; null for one of this process, or none. */
   readonly engineAddress: string | null
+  /** Whether engines that others started find the next process of this server by themselves. */
+  readonly enginesOutlive: boolean
   /** Names of the parsers in use, for the banner. */
   readonly reasoningParser: string
   readonly toolCallParser: string

@@ -31,6 +31,7 @@ export function listenWith(
   return ok({
     url: listening.value,
     engineAddress: null,
+    enginesOutlive: false,
     reasoningParser: model.chatParser.reasoning,
     toolCallParser: model.chatParser.tools,
     drained: listener.drained,

@@ -27,12 +27,13 @@ export async function startServer(
     decode: (tokenIds) => tokenizer.decode(tokenIds, false),
     vocabSize: tokenizer.vocabSize,
     window,
+    modelNames: [profile.name, profile.root],
     isMixtureOfExperts: profile.isMixtureOfExperts,
     featureModalities: config.trustRequestMmKwargs ? facts.mediaKinds : [],
     log: (line) => log(printable(line)),
   })
   if (!opened.ok) return opened
-  const { engine, address: engineAddress } = opened.value
+  const { engine, address: engineAddress, isOutlived: enginesOutlive } = opened.value
   const listener = new Listener(config, engine)
   const shared = renderRoom(config, model.value, listener, log)
   const room: AppRoom = {
@@ -59,6 +60,7 @@ export async function startServer(
   return ok({
     url: listening.value,
     engineAddress,
+    enginesOutlive,
     reasoningParser: chatParser.reasoning,
     toolCallParser: chatParser.tools,
     drained: listener.drained,

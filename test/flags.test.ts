@@ -40,7 +40,11 @@ describe("serve", () => {
       ok: true,
       value: {
         kind: "serve",
-        config: { ...defaultConfig, tokenizerCacheDir: "/home/ada/.cache/sluice" },
+        config: {
+          ...defaultConfig,
+          tokenizerCacheDir: "/home/ada/.cache/sluice",
+          vllm: { ...defaultConfig.vllm, recordsDir: "/home/ada/.cache/sluice/engines" },
+        },
         hub: {
           revision: "main",
           cacheDir: "/home/ada/.cache/huggingface/hub",
@@ -62,6 +66,7 @@ describe("serve", () => {
       --engine-url http://a:1/,https://b/x --engine-api-key s --engine-health-interval-ms 7
       --engine http --engine-command vllm --data-parallel-size 3 --data-parallel-size-local 2
       --data-parallel-address [::1] --data-parallel-rpc-port 0 --data-parallel-coordinator on
+      --engine-data-port 7000 --engine-records /r
       --structured-outputs-config {"backend":"outlines"} --structured-outputs-config.backend guidance
       --lora-modules a=/a {"name":"b","path":"/b","base_model_name":"m","is_3d_lora_weight":true}
       --engine-startup-timeout 1.5 --engine-hang-timeout-ms 1 --engine-utility-timeout-ms 2 --engine-stop-timeout-ms 3
@@ -164,6 +169,8 @@ describe("serve", () => {
         dataParallelSize: 3,
         address: "::1",
         rpcPort: 0,
+        dataPort: 7000,
+        recordsDir: "/r",
         coordinator: "on",
         // Only --engine vllm starts one (flags-engine.test.ts).
         command: null,
@@ -402,6 +409,15 @@ describe("the environment", () => {
     expect(await folder({ HOME: "/home/a" }, "--tokenizer-cache", "off")).toBeNull()
     expect(await folder({ HOME: "/home/a" }, "--tokenizer-cache", "~/t")).toBe("/home/a/t")
     expect(await folder({}, "--tokenizer-cache", "./off")).toBe("./off")
+  })
+
+  test("says where it is kept what engines are", async () => {
+    const serve = ["m", "--engine", "vllm", "--data-parallel-size-local", "0"]
+    const folder = async (env: Environment, ...words: string[]) =>
+      (await config([...serve, ...words], env)).vllm.recordsDir
+    expect(await folder({ XDG_CACHE_HOME: "/x" }, "--tokenizer-cache", "off")).toBe("/x/sluice/engines")
+    expect(await folder({ HOME: "/home/a" }, "--engine-records", "off")).toBeNull()
+    expect(await folder({ HOME: "/home/a" }, "--engine-records", "~/r")).toBe("/home/a/r")
   })
 
   test("says where the hub and its cache are", async () => {

@@ -55,6 +55,7 @@ class FakeSystem implements System {
       reasoningParser: "qwen3",
       toolCallParser: "hermes",
       engineAddress: `tcp://${config.vllm.address}:${config.vllm.rpcPort === 0 ? 7777 : config.vllm.rpcPort}`,
+      enginesOutlive: config.vllm.rpcPort !== 0,
       drained: this.drain.promise,
       stop: () => void this.stops++,
     })
@@ -129,7 +130,7 @@ describe("serve", () => {
       `--headless --data-parallel-size ${size} --data-parallel-size-local ${local}`
     expect(await lines("--data-parallel-size-local", "0")).toEqual([
       `engine vllm: waiting for 1 engine on tcp://127.0.0.1:29550; start: vllm serve ${folder} ${link(1, 1)} --data-parallel-address 127.0.0.1 --data-parallel-rpc-port 29550`,
-      "engine vllm: an engine that served an earlier process of this server must be started again",
+      "engine vllm: an engine that served an earlier process of this server comes back by itself",
     ])
     expect(await lines()).toEqual([
       "engine vllm: 1 engine started here, ready when the model is loaded (tcp://127.0.0.1:29550)",

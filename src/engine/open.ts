@@ -15,8 +15,10 @@ export interface EnginePorts {
   /** Special tokens come out spelled. */
   decode(tokenIds: Uint32Array): string
   readonly vocabSize: number
+  /** Of the served model: as the operator wrote it, and its folder. */
   /** Of the served model; engines whose own is smaller limit it. */
   readonly window: ServedWindow
+  readonly modelNames?: readonly string[]
   readonly isMixtureOfExperts: boolean
   /** Modalities of which requests may bring what processors made of them; absent = none. */
   readonly featureModalities?: readonly string[]
@@ -35,6 +37,8 @@ export interface OpenEngine {
   readonly engine: Engine
   /** `tcp://HOST:PORT`; null for an engine of this process. */
   readonly address: string | null
+  /** Whether its processes, where others started them, find the next process of this server by themselves. */
+  readonly isOutlived: boolean
 }
 
 /** The engine that the configuration names. One that lives in another process may still have to come. */
@@ -46,15 +50,21 @@ export function openEngine(config: Config, ports: EnginePorts): Result<OpenEngin
       return ok({
         engine: new Simulator(config.simulator, { encode, decode, vocabSize, queuedRequestsMax, clock }),
         address: null,
+        isOutlived: false,
       })
     case "http":
-      return ok({ engine: new HttpEngine(config.http, { queuedRequestsMax, log: ports.log }), address: null })
+      return ok({
+        engine: new HttpEngine(config.http, { queuedRequestsMax, log: ports.log }),
+        address: null,
+        isOutlived: false,
+      })
     case "vllm": {
       const { command } = config.vllm
       const vllmPorts: VllmPorts = {
         contextTokensMax: ports.window.modelTokens,
         window: (tokens) => ports.window.limit(tokens),
         vocabSize,
+        modelNames: ports.modelNames ?? [],
         isMixtureOfExperts: ports.isMixtureOfExperts,
         queuedRequestsMax,
         featureModalities: ports.featureModalities ?? [],
@@ -64,7 +74,9 @@ export function openEngine(config: Config, ports: EnginePorts): Result<OpenEngin
       }
       const engine =
         command === null ? VllmEngine.open(config.vllm, vllmPorts) : HostedEngine.open(config.vllm, command, vllmPorts)
-      return engine.ok ? ok({ engine: engine.value, address: engine.value.address }) : engine
+      if (!engine.ok) return engine
+      const { address, isOutlived } = engine.value
+      return ok({ engine: engine.value, address, isOutlived })
     }
   }
 }

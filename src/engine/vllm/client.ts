@@ -33,6 +33,8 @@ export interface VllmPorts {
   /** Window of the served model, in tokens. */
   readonly contextTokensMax: number
   readonly vocabSize: number
+  /** The model's name and folder: an engine that comes back must have been started for one of them. Absent = any. */
+  readonly modelNames?: readonly string[]
   /** Whether the model is a mixture of experts: several engines of it step together. */
   readonly isMixtureOfExperts: boolean
   /** Requests that may wait in the engines; null = no limit. */
@@ -88,6 +90,7 @@ export class VllmEngine implements Engine {
     const pool = EnginePool.open(config, {
       contextTokensMax: ports.contextTokensMax,
       vocabSize: ports.vocabSize,
+      modelNames: ports.modelNames ?? [],
       isMixtureOfExperts: ports.isMixtureOfExperts,
       log: (line) => ports.log(line),
       now: () => ports.now(),
@@ -106,6 +109,11 @@ export class VllmEngine implements Engine {
   /** The handshake address that engines dial. */
   get address(): string {
     return this.pool.address
+  }
+
+  /** Whether engines that are started elsewhere find the next process of this server by themselves. */
+  get isOutlived(): boolean {
+    return this.pool.isOutlived
   }
 
   submit(request: GenerateRequest, receiver: EngineReceiver): Result<EngineSequence, EngineError> {

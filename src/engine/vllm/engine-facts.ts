@@ -1,3 +1,4 @@
+import type { Json } from "../../ir/conversation"
 import { err, ok, type Result } from "../../result"
 import { type MalformedFrame, MessagePackReader, type MessagePackValue } from "./message-pack-reader"
 
@@ -38,8 +39,12 @@ export function readEngineFacts(payload: Uint8Array): Result<EngineFacts, Malfor
   if (payload.length === 0) return ok(unknownFacts)
   const fields = readMap(payload)
   if (!fields.ok) return fields
-  const { value } = fields
-  return ok({
+  return ok(factsOf(fields.value))
+}
+
+/** The facts in a registration's keys; those that are missing or of another type are unknown. */
+export function factsOf(value: { readonly [key: string]: unknown }): EngineFacts {
+  return {
     contextTokensMax: count(value.max_model_len),
     sequencesMax: count(value.max_num_seqs),
     blockTokens: count(value.block_size),
@@ -50,7 +55,23 @@ export function readEngineFacts(payload: Uint8Array): Result<EngineFacts, Malfor
     worldSize: count(value.world_size),
     supportsLora: value.supports_lora === true,
     loraMax: count(value.max_loras),
-  })
+  }
+}
+
+/** A registration that says these facts: what `factsOf` reads. */
+export function registrationOf(facts: EngineFacts): { readonly [key: string]: Json } {
+  return {
+    max_model_len: facts.contextTokensMax,
+    max_num_seqs: facts.sequencesMax,
+    block_size: facts.blockTokens,
+    num_gpu_blocks: facts.blockCount,
+    kv_cache_size_tokens: facts.kvCacheTokens,
+    vllm_version: facts.version,
+    dtype: facts.dtype,
+    world_size: facts.worldSize,
+    supports_lora: facts.supportsLora,
+    max_loras: facts.loraMax,
+  }
 }
 
 /** A message of the handshake: what the engine is about to do. */
@@ -80,10 +101,10 @@ function readMap(payload: Uint8Array): Result<{ readonly [key: string]: MessageP
   return ok(value as { readonly [key: string]: MessagePackValue }) // a plain object is what maps are read as
 }
 
-function count(value: MessagePackValue | undefined): number | null {
+function count(value: unknown): number | null {
   return typeof value === "number" && value > 0 && Number.isSafeInteger(value) ? value : null
 }
 
-function text(value: MessagePackValue | undefined): string | null {
+function text(value: unknown): string | null {
   return typeof value === "string" ? value : null
 }

@@ -1,7 +1,7 @@
 import type { Json } from "../../ir/conversation"
 import type { EngineCounters, EngineReport } from "../../ir/engine"
 import type { Result } from "../../result"
-import type { ZmtpListener, ZmtpPeer } from "../zmtp/peer"
+import type { ZmtpPeer } from "../zmtp/peer"
 import { AddEncoder } from "./add-encoder"
 import type { EngineLimits } from "./add-request"
 import { ControlEncoder, MessageType } from "./control-messages"
@@ -12,7 +12,7 @@ import { UtilityCalls, type UtilityFailure } from "./utility-calls"
 
 /**
  * Where an engine stands:
- * `starting`: it said HELLO; it loads its model, or has not answered its first call yet;
+ * `starting`: it said HELLO, or served an earlier process; it loads its model, or has not answered its first call yet;
  * `ready`: takes requests;
  * `silent`: it does not answer while requests run; it is back as soon as it says anything;
  * `gone`: dead, or a connection of it closed. A new HELLO of its rank replaces it; when only the network failed, the
@@ -64,12 +64,26 @@ export class EngineLink {
   readonly rank: number
   state: EngineLinkState = "starting"
   facts: EngineFacts = unknownFacts
-  /** Where it opens its connections; its own, so that one that it left behind never meets those of its successor. */
-  readonly listeners: { readonly inputs: ZmtpListener; readonly outputs: ZmtpListener }
+  /** It registered with an earlier process of this server, and came without a HELLO. */
+  readonly isReturning: boolean
+  /** Who told `facts`: the engine itself, what the earlier process left, or nobody. */
+  toldBy: "engine" | "record" | "nobody" = "nobody"
+  /** It has answered a call at least once. */
+  isProven = false
   /** Handshake connection until READY; then the engine closes it. */
   greeting: ZmtpPeer | null
   input: ZmtpPeer | null = null
   output: ZmtpPeer | null = null
+  /**
+   * Connections that may be its own, or those of another process that once had its rank and dials for ever: which
+   * input is its own shows when it registers there, which output when the answer to a call comes.
+   */
+  readonly inputs = new Set<ZmtpPeer>()
+  readonly outputs = new Set<ZmtpPeer>()
+  /** Answers to its calls that came. */
+  answers = 0
+  /** A connection was opened beside its own, and the log tells it. */
+  toldOfSecond = false
   /** Its input connection has closed, and its output connection has a moment left to tell the rest. */
   leaving: { readonly reason: string; readonly timer: Timer } | null = null
   /** It said READY on the handshake connection. */
@@ -96,10 +110,12 @@ export class EngineLink {
   private readonly calls = new UtilityCalls()
   private readonly control = new ControlEncoder()
 
-  constructor(rank: number, listeners: EngineLink["listeners"], greeting: ZmtpPeer | null, counters: EngineCounters) {
+  /** `greeting` is where it said HELLO; null = it did not, and returns. */
+  constructor(rank: number, greeting: ZmtpPeer | null, counters: EngineCounters) {
     this.rank = rank
     this.counters = counters
-    this.listeners = listeners
+    this.isReturning = greeting === null
+    this.saidReady = this.isReturning
     this.greeting = greeting
   }
 
@@ -113,9 +129,22 @@ export class EngineLink {
     return this.input ?? this.output ?? this.greeting
   }
 
-  /** It told what it is, and so how much it takes. */
-  register(facts: EngineFacts, limits: EngineLimits): void {
+  /** This input connection is its own; others that might have been are closed. */
+  settleInput(peer: ZmtpPeer): void {
+    this.input = peer
+    settle(this.inputs, peer)
+  }
+
+  /** The same for outputs. */
+  settleOutput(peer: ZmtpPeer): void {
+    this.output = peer
+    settle(this.outputs, peer)
+  }
+
+  /** What it is, and so how much it takes. */
+  register(facts: EngineFacts, limits: EngineLimits, toldBy: EngineLink["toldBy"]): void {
     this.facts = facts
+    this.toldBy = toldBy
     this.sending = { limits, encoder: new AddEncoder(limits) }
   }
 
@@ -185,12 +214,12 @@ export class EngineLink {
 
   /** An answer to `call` came. */
   answered(id: number, failure: string | null, result: Json): void {
-    this.calls.answered(id, failure, result)
+    if (this.calls.answered(id, failure, result)) this.answers += 1
   }
 
   /** An answer to `call` came that cannot be read; `id` null = nor can the number of its call. */
   unreadableAnswer(id: number | null, why: string): void {
-    this.calls.unreadable(id, why)
+    if (this.calls.unreadable(id, why)) this.answers += 1
   }
 
   /** Takes over the gauges of a message, and adds up its counters. */
@@ -240,27 +269,34 @@ export class EngineLink {
 
   /** Ends all connections; calls that wait fail, and aborts wait for its return. */
   disconnect(reason: string): void {
-    const { input, output, greeting } = this
+    const open = [this.input, this.output, this.greeting, ...this.inputs, ...this.outputs]
     this.input = null
     this.output = null
     this.greeting = null
+    this.inputs.clear()
+    this.outputs.clear()
     this.orphans.push(...this.pendingAborts)
     this.pendingAborts = []
     this.load = idle
     this.probedAt = -1
     this.calls.failAll(reason)
-    for (const peer of [input, output, greeting]) peer?.close()
+    for (const peer of open) peer?.close()
   }
 
   /** The end of the link: its rank is taken by another process, or the server stops. */
   close(reason: string): void {
     this.state = "gone"
     this.disconnect(reason)
-    this.listeners.inputs.close()
-    this.listeners.outputs.close()
   }
 
   private send(frames: readonly Uint8Array[]): boolean {
     return this.input?.send(frames) ?? false
   }
+}
+
+/** All but one are closed, and none is in doubt any more. */
+function settle(possible: Set<ZmtpPeer>, settled: ZmtpPeer): void {
+  const others = [...possible].filter((peer) => peer !== settled)
+  possible.clear()
+  for (const other of others) other.close()
 }

@@ -5,14 +5,18 @@
 import type { VllmConfig } from "../../config"
 import type { Json } from "../../ir/conversation"
 import { err, ok, type Result } from "../../result"
-import { listenZmtp } from "../zmtp/listener"
 import type { ZmtpListener, ZmtpPeer } from "../zmtp/peer"
 import { ControlEncoder } from "./control-messages"
 import { Coordinator } from "./coordinator"
-import { readEngineFacts } from "./engine-facts"
+import { DataPlaces } from "./data-places"
+import type { DataSocketPorts, DataSockets } from "./data-sockets"
+import { type EngineFacts, readEngineFacts, unknownFacts } from "./engine-facts"
 import { EngineLink, newCounters } from "./engine-link"
+import { EngineRecords, type RecordedPlace } from "./engine-records"
 import { openFrontDoor, rankOf } from "./front-door"
 import { LifeSigns } from "./life-signs"
+import { isEngineDead } from "./outputs-decoder"
+import { askFacts, type ServedModel, whyNotTaken } from "./returning-engine"
 import { hostOf, isWildcard, meetingPoint, portOf, tcpAddress } from "./socket-address"
 
 /** What the pool needs to know, and whom it tells. */
@@ -20,6 +24,8 @@ export interface EnginePoolPorts {
   /** The served model's window; an engine's own may be smaller, and then counts for what goes to it. */
   readonly contextTokensMax: number
   readonly vocabSize: number
+  /** The model's name and folder: an engine that comes back must have been started for one of them. Absent = any. */
+  readonly modelNames?: readonly string[]
   /** Whether the engines step together and need a coordinator when there are several. */
   readonly isMixtureOfExperts: boolean
   log(line: string): void
@@ -47,6 +53,8 @@ const incumbentMs = 2_000
 const lastOutputsMs = 100
 /** Every so often each engine is asked whether its machine is still there; it has as long to answer. */
 const heartbeatMs = 10_000
+/** An engine that comes back opens both its connections within a tenth of a second; later it is said what is missing. */
+const halfOpenMs = 10_000
 /** The call that shows whether an engine steps: cheap, and known to all versions. */
 export const probeMethod = "is_sleeping"
 
@@ -55,6 +63,8 @@ export class EnginePool {
   /** By data-parallel rank; null = never came. */
   readonly links: readonly (EngineLink | null)[]
   private readonly slots: (EngineLink | null)[]
+  private readonly places: DataPlaces
+  private readonly records: EngineRecords
   private readonly config: VllmConfig
   private readonly ports: EnginePoolPorts
   private readonly control = new ControlEncoder()
@@ -70,11 +80,28 @@ export class EnginePool {
   private readonly heartbeat: Timer
   private closed = false
 
+  private readonly served: ServedModel
+  private readonly dataPorts: DataSocketPorts = {
+    inputOpened: (sockets, peer) => this.inputOpened(sockets, peer),
+    registered: (sockets, peer, frames) => this.registered(sockets, peer, frames),
+    outputOpened: (sockets, peer) => this.outputOpened(sockets, peer),
+    outputs: (sockets, peer, frames) => this.heard(sockets, peer, frames),
+    closed: (sockets, peer, reason) => this.dataClosed(sockets, peer, reason),
+    pong: (peer) => this.lives.came(peer),
+  }
+
   private constructor(config: VllmConfig, ports: EnginePoolPorts) {
     this.config = config
     this.ports = ports
+    this.served = {
+      modelNames: ports.modelNames ?? [],
+      vocabSize: ports.vocabSize,
+      isCoordinated: needsCoordinator(config, ports.isMixtureOfExperts),
+    }
     this.slots = new Array<EngineLink | null>(config.dataParallelSize).fill(null)
     this.links = this.slots
+    this.places = new DataPlaces(config)
+    this.records = new EngineRecords(config.recordsDir)
     this.heartbeat = setInterval(() => this.askAll(), heartbeatMs)
     this.heartbeat.unref()
   }
@@ -98,11 +125,17 @@ export class EnginePool {
     return this.coordination
   }
 
+  /** Whether engines that are started elsewhere find the next process of this server by themselves. */
+  get isOutlived(): boolean {
+    return this.coordination === null && this.places.areStable
+  }
+
   /** Closes all connections and sockets. */
   close(reason: string): void {
     this.closed = true
     clearInterval(this.heartbeat)
     for (const link of this.slots) link?.close(reason)
+    this.places.close()
     this.door?.close()
     this.coordination?.close()
   }
@@ -143,9 +176,14 @@ export class EnginePool {
     if (!door.ok) return door.error.message
     this.door = door.value
     if (config.rpcPort === 0) ports.log(`engines dial ${door.value.address}`)
-    if (!needsCoordinator(config, ports.isMixtureOfExperts)) return null
+    return this.places.bind(this.dataPorts, (line) => ports.log(line)) ?? this.bindCoordinator()
+  }
+
+  private bindCoordinator(): string | null {
+    const { config, ports } = this
+    if (!this.served.isCoordinated) return null
     const coordinator = Coordinator.open({
-      engines,
+      engines: config.dataParallelSize,
       host: config.address,
       announces: () => this.slots.some((link) => link !== null && needsAnnouncements(link.facts.version)),
       report: (rank, stats) => this.slots[rank]?.noteLoad(stats),
@@ -157,10 +195,11 @@ export class EnginePool {
     return null
   }
 
-  /** A second HELLO of a rank counts only when the first engine is gone or does not answer. */
+  /** A second HELLO of a rank counts only when the first engine is gone, does not answer, or has not shown that it works. */
   private hello(rank: number, peer: ZmtpPeer): void {
     const incumbent = this.slots[rank] ?? null
-    if (incumbent === null || incumbent.state === "silent" || incumbent.state === "gone") {
+    const isFree = incumbent === null || incumbent.state === "silent" || incumbent.state === "gone"
+    if (isFree || (incumbent.isReturning && !incumbent.isProven)) {
       this.welcome(rank, peer)
       return
     }
@@ -192,38 +231,14 @@ export class EnginePool {
       this.lose(old, replaced)
       old.close(replaced)
     }
-    const address = tcpAddress(this.config.address, 0)
-    const inputs = listenZmtp({
-      address,
-      socketType: "ROUTER",
-      handler: {
-        ready: (from) => this.inputOpened(link, from),
-        message: (from, frames) => this.register(link, from, frames),
-        closed: (from, reason) => this.dataClosed(link, from, reason),
-        pong: (from) => this.lives.came(from),
-      },
-    })
-    const outputs = listenZmtp({
-      address,
-      socketType: "PULL",
-      handler: {
-        ready: (from) => this.outputOpened(link, from),
-        message: (from, frames) => {
-          if (link.output === from) this.ports.message(link, frames)
-        },
-        closed: (from, reason) => this.dataClosed(link, from, reason),
-        pong: (from) => this.lives.came(from),
-      },
-    })
-    if (!inputs.ok || !outputs.ok) {
-      const failure = inputs.ok ? outputs : inputs
-      for (const each of [inputs, outputs]) if (each.ok) each.value.close()
-      this.ports.log(`engine ${rank} cannot be served: ${failure.ok ? "" : failure.error.message}`)
+    const sockets = this.places.forEngine(rank, this.dataPorts)
+    if (!sockets.ok) {
+      this.ports.log(`engine ${rank} cannot be served: ${sockets.error.message}`)
       peer.close()
       return
     }
-    const listeners = { inputs: inputs.value, outputs: outputs.value }
-    const link: EngineLink = new EngineLink(rank, listeners, peer, old?.counters ?? newCounters())
+    const link = new EngineLink(rank, peer, old?.counters ?? newCounters())
+    sockets.value.link = link
     this.slots[rank] = link
     this.ports.log(`${link.label} connected and starts`)
     this.uninitialized.add(link)
@@ -246,14 +261,15 @@ export class EnginePool {
   private sendInit(link: EngineLink, parallelConfig: { readonly [key: string]: Json }): void {
     this.uninitialized.delete(link)
     const { greeting } = link
-    if (greeting === null) return
+    const data = this.places.of(link.rank)?.addresses
+    if (greeting === null || data === undefined) return
     const host = isWildcard(this.config.address) ? hostOf(greeting.local) : this.config.address
     const advertised = (address: string): string => tcpAddress(host, portOf(address))
     const coordinator = this.coordination?.addresses ?? null
     const body = this.control.init(
       {
-        inputs: [advertised(link.listeners.inputs.address)],
-        outputs: [advertised(link.listeners.outputs.address)],
+        inputs: [advertised(data.input)],
+        outputs: [advertised(data.output)],
         coordinatorInput: coordinator === null ? null : advertised(coordinator.input),
         coordinatorOutput: coordinator === null ? null : advertised(coordinator.output),
         frontendStatsPublish: null,
@@ -284,58 +300,131 @@ export class EnginePool {
     if (!link.saidReady && link.connection === null) this.lose(link, "it left while it was starting")
   }
 
-  private inputOpened(link: EngineLink, peer: ZmtpPeer): void {
-    if (rankOf(peer.identity, this.slots.length) !== link.rank) {
-      this.ports.log(`an input connection of somebody else than ${link.label} was closed`)
+  private inputOpened(sockets: DataSockets, peer: ZmtpPeer): void {
+    if (rankOf(peer.identity, this.slots.length) !== sockets.rank) {
+      this.ports.log(`an input connection of somebody else than engine ${sockets.rank} was closed`)
       peer.close()
       return
     }
+    const link = sockets.link ?? this.readmit(sockets)
+    if (link === null) return
     if (link.leaving !== null) this.bury(link, link.leaving.reason)
     if (link.input !== null) {
       this.doubt(link, link.input, peer)
-      return
+    } else if (link.sending === null) {
+      link.inputs.add(peer)
+    } else {
+      link.input = peer
+      this.verify(link)
     }
-    link.input = peer
-    this.verify(link)
   }
 
-  private register(link: EngineLink, peer: ZmtpPeer, frames: readonly Uint8Array[]): void {
-    if (link.input !== peer) return
+  private registered(sockets: DataSockets, peer: ZmtpPeer, frames: readonly Uint8Array[]): void {
+    const { link } = sockets
+    if (link === null || (link.input !== peer && !link.inputs.has(peer))) return
     const read = readEngineFacts(frames[0] ?? new Uint8Array(0))
     if (!read.ok) {
       this.lose(link, `its registration cannot be read: ${read.error.message}`)
       return
     }
-    const facts = read.value
-    link.register(facts, {
-      contextTokensMax: Math.min(facts.contextTokensMax ?? Number.MAX_SAFE_INTEGER, this.ports.contextTokensMax),
-      vocabSize: this.ports.vocabSize,
-      supportsLora: facts.supportsLora,
-      structuredOutputsBackend: backendOf(this.config),
-    })
-    const windows = this.slots.flatMap((each) => each?.sending?.limits.contextTokensMax ?? [])
-    this.ports.window(Math.min(...windows))
+    link.settleInput(peer)
+    this.take(link, read.value, "engine")
     this.verify(link)
   }
 
-  private dataClosed(link: EngineLink, peer: ZmtpPeer, reason: string): void {
+  /** What an engine is decides what goes to it, and is left to the next process of this server. */
+  private take(link: EngineLink, facts: EngineFacts, toldBy: EngineLink["toldBy"]): void {
+    const { contextTokensMax, vocabSize } = this.ports
+    const limits = {
+      contextTokensMax: Math.min(facts.contextTokensMax ?? Number.MAX_SAFE_INTEGER, contextTokensMax),
+      vocabSize,
+      supportsLora: facts.supportsLora,
+      structuredOutputsBackend: backendOf(this.config),
+    }
+    link.register(facts, limits, toldBy)
+    const windows = this.slots.flatMap((each) => each?.sending?.limits.contextTokensMax ?? [])
+    this.ports.window(Math.min(...windows))
+    const sockets = this.places.of(link.rank)
+    if (toldBy !== "engine" || sockets?.isStable !== true) return
+    const isKept = this.records.write(placeOf(sockets), { facts, ...this.served })
+    if (!isKept) this.ports.log(`what ${link.label} is cannot be kept in ${this.config.recordsDir}`)
+  }
+
+  /** Somebody dials who knows the address of a rank's data from an earlier process of this server. */
+  private readmit(sockets: DataSockets): EngineLink | null {
+    if (sockets.hasRefused) return null
+    const { rank } = sockets
+    const record = this.records.read(placeOf(sockets))
+    const why = whyNotTaken(record, this.served)
+    if (why !== null) {
+      // Its connections stay open: closed ones would be dialled again, for ever.
+      sockets.hasRefused = true
+      this.ports.log(`engine ${rank} served an earlier process of this server and must be started again: ${why}`)
+      return null
+    }
+    const link = new EngineLink(rank, null, newCounters())
+    sockets.link = link
+    this.slots[rank] = link
+    this.ports.log(`${link.label} served an earlier process of this server; it is asked whether it works`)
+    this.take(link, record?.facts ?? unknownFacts, record === null ? "nobody" : "record")
+    const late = setTimeout(() => this.missHalf(link), halfOpenMs)
+    late.unref()
+    return link
+  }
+
+  /** An engine that does not read any more ("deaf") has only its output connection left. */
+  private missHalf(link: EngineLink): void {
+    if (this.closed || this.slots[link.rank] !== link || link.isProven) return
+    const missing = link.input === null ? "input" : link.outputs.size === 0 ? "output" : null
+    if (missing === null) return
+    this.ports.log(`${link.label} of an earlier process opens no ${missing} connection: it must be started again`)
+  }
+
+  private dataClosed(sockets: DataSockets, peer: ZmtpPeer, reason: string): void {
     this.lives.closed(peer)
-    if (peer !== link.input && peer !== link.output) return
+    const { link } = sockets
+    if (link === null || link.inputs.delete(peer)) return
+    const wasPossible = link.outputs.delete(peer)
+    if (!wasPossible && peer !== link.input && peer !== link.output) return
+    // The answer that is waited for may come over another one.
+    if (wasPossible && (link.outputs.size > 0 || !link.verifies)) return
     const name = peer === link.input ? "input" : "output"
-    link[name] = null
+    if (!wasPossible) link[name] = null
     const why = `its ${name} connection closed (${reason})`
+    const canTell = link.output !== null || link.outputs.size > 0
     if (link.leaving !== null) this.bury(link, link.leaving.reason)
-    else if (name === "input" && link.output !== null && link.state !== "gone") this.letLeave(link, why)
+    else if (name === "input" && canTell && link.state !== "gone") this.letLeave(link, why)
     else this.lose(link, why)
   }
 
-  private outputOpened(link: EngineLink, peer: ZmtpPeer): void {
+  private outputOpened(sockets: DataSockets, peer: ZmtpPeer): void {
+    const link = sockets.link ?? this.readmit(sockets)
+    if (link === null) return
     if (link.output !== null) {
       this.doubt(link, link.output, peer)
       return
     }
-    link.output = peer
+    link.outputs.add(peer)
     this.verify(link)
+  }
+
+  /** Hot for the connection that is known to be the engine's. */
+  private heard(sockets: DataSockets, peer: ZmtpPeer, frames: readonly Uint8Array[]): void {
+    const { link } = sockets
+    if (link === null) return
+    if (link.output === peer) {
+      this.ports.message(link, frames)
+      return
+    }
+    if (!link.outputs.has(peer)) return
+    if (link.outputs.size > 1 && isEngineDead(frames)) {
+      // One of them dies, and it may not be this one.
+      peer.close()
+      return
+    }
+    const { answers } = link
+    this.ports.message(link, frames)
+    if (link.answers > answers && link.outputs.has(peer)) link.settleOutput(peer)
   }
 
   /**
@@ -345,15 +434,17 @@ export class EnginePool {
   private doubt(link: EngineLink, present: ZmtpPeer, second: ZmtpPeer): void {
     second.close()
     if (this.lives.asks(present)) return
-    this.ports.log(`${link.label} opened a connection twice: the second one was closed`)
+    if (!link.toldOfSecond) this.ports.log(`${link.label} opened a connection twice: the second one was closed`)
+    link.toldOfSecond = true
     this.ask(link, present, incumbentMs)
   }
 
   private ask(link: EngineLink, connection: ZmtpPeer, withinMs: number): void {
     void this.lives.ask(connection, withinMs).then((lives) => {
-      if (lives || (link.input !== connection && link.output !== connection)) return
+      const isPossible = link.outputs.has(connection)
+      if (lives || (link.input !== connection && link.output !== connection && !isPossible)) return
       // Of an engine that is on its way back only this connection is known to be dead.
-      if (link.state === "gone") connection.close()
+      if (link.state === "gone" || isPossible) connection.close()
       else this.lose(link, `no sign of life for ${withinMs / 1_000} s`)
     })
   }
@@ -363,26 +454,38 @@ export class EnginePool {
    * for a process that was cut off and dialled again: that one never says HELLO twice.
    */
   private verify(link: EngineLink): void {
-    const isWhole = link.input !== null && link.output !== null && link.saidReady && link.sending !== null
+    const hasOutput = link.output !== null || link.outputs.size > 0
+    const isWhole = link.input !== null && hasOutput && link.saidReady && link.sending !== null
     if (!isWhole || link.verifies || link.state === "ready" || link.state === "silent") return
     const returns = link.state === "gone"
     link.state = "starting"
     link.verifies = true
-    void link.call(probeMethod, [], this.config.utilityTimeoutMs).then((answer) => {
-      link.verifies = false
-      // Lost while the call was waiting; what opens its connections again verifies again.
-      if (link.state !== "starting") return
-      // An engine that lacks the method answers too.
-      if (answer.ok || answer.error.kind === "utility_failed") this.begin(link, returns)
-      else this.lose(link, answer.error.message)
-    })
+    void this.prove(link, returns)
+  }
+
+  private async prove(link: EngineLink, returns: boolean): Promise<void> {
+    const { utilityTimeoutMs } = this.config
+    const answer = await link.call(probeMethod, [], utilityTimeoutMs)
+    // An engine that lacks the method answers too.
+    let failure = answer.ok || answer.error.kind === "utility_failed" ? null : answer.error
+    if (failure === null && link.state === "starting" && link.toldBy !== "engine") {
+      const said = await askFacts(link, utilityTimeoutMs)
+      if (!("facts" in said)) failure = said
+      // It may have registered meanwhile: it was loading its model when the earlier process ended.
+      else if (said.facts !== null && link.state === "starting") this.take(link, said.facts, "engine")
+    }
+    link.verifies = false
+    // Lost while a call was waiting; what opens its connections again verifies again.
+    if (link.state !== "starting") return
+    if (failure === null) this.begin(link, returns)
+    else this.lose(link, failure.message)
   }
 
   /** A machine that is gone, or cut off without a word, closes no connection. */
   private askAll(): void {
     for (const link of this.slots) {
       if (link === null) continue
-      for (const connection of [link.input, link.output]) {
+      for (const connection of [link.input, link.output, ...link.outputs]) {
         if (connection !== null && !this.lives.asks(connection)) this.ask(link, connection, heartbeatMs)
       }
     }
@@ -397,12 +500,24 @@ export class EnginePool {
       contextTokensMax === null ? null : `window ${contextTokensMax}`,
       sequencesMax === null ? null : `${sequencesMax} sequences at once`,
     ].filter((each) => each !== null)
-    this.ports.log(returns ? `${link.label} is back` : [`${link.label} is ready`, ...known].join(", "))
-    if (!returns && contextTokensMax !== null && contextTokensMax < this.ports.contextTokensMax) {
+    const isFirst = link.isReturning && !link.isProven
+    const news = isFirst ? "is back from an earlier process of this server" : returns ? "is back" : "is ready"
+    this.ports.log([`${link.label} ${news}`, ...(news === "is back" ? [] : known)].join(", "))
+    if (isFirst && link.toldBy === "nobody") {
+      const window = `${this.ports.contextTokensMax} tokens`
+      this.ports.log(`${link.label} does not say what it is: its window is taken to be the model's, ${window}`)
+    }
+    link.isProven = true
+    if (news !== "is back" && contextTokensMax !== null && contextTokensMax < this.ports.contextTokensMax) {
       this.ports.log(`the window is ${link.label}'s, ${contextTokensMax} tokens, not ${this.ports.contextTokensMax}`)
     }
     this.ports.ready(link)
   }
+}
+
+/** Which engine a record is of. */
+function placeOf({ addresses, rank }: DataSockets): RecordedPlace {
+  return { address: addresses.input, rank }
 }
 
 function needsCoordinator(config: VllmConfig, isMixtureOfExperts: boolean): boolean {

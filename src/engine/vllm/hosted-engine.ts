@@ -76,6 +76,11 @@ export class HostedEngine implements Engine {
     return this.link.address
   }
 
+  /** As for `VllmEngine`, of those that are started elsewhere. */
+  get isOutlived(): boolean {
+    return this.link.isOutlived
+  }
+
   submit(request: GenerateRequest, receiver: EngineReceiver): Result<EngineSequence, EngineError> {
     return this.link.submit(request, receiver)
   }

@@ -13,10 +13,16 @@ interface PendingCall {
   readonly settle: (result: Result<Json, UtilityFailure>) => void
 }
 
-/** Calls of one engine's methods that wait for their answer (ENGINE_PROTOCOL 10). */
+/** Below this calls begin to be numbered: there is room above it for all calls of a process. */
+const firstIdMax = 2 ** 48
+
+/**
+ * Calls of one engine's methods that wait for their answer (ENGINE_PROTOCOL 10). They are numbered from anywhere: the
+ * engine may still answer what another process of this server asked it.
+ */
 export class UtilityCalls {
   private readonly pending = new Map<number, PendingCall>()
-  private lastId = 0
+  private lastId = Math.floor(Math.random() * firstIdMax)
 
   /** Starts a call: its id for the message, and its answer. `timeoutMs` null = wait for as long as the engine lives. */
   begin(
@@ -32,20 +38,23 @@ export class UtilityCalls {
     return { id, answer }
   }
 
-  /** The engine's answer; unknown ids (calls that timed out) are dropped. */
-  answered(id: number, failure: string | null, result: Json): void {
-    this.settle(id, failure === null ? ok(result) : err({ kind: "utility_failed", message: failure }))
+  /** The engine's answer; unknown ids (calls that timed out) are dropped. True = a call waited for it. */
+  answered(id: number, failure: string | null, result: Json): boolean {
+    return this.settle(id, failure === null ? ok(result) : err({ kind: "utility_failed", message: failure }))
   }
 
   /**
    * An answer that cannot be read: its call fails at once, since no other will come. `id` null = not even its number can
-   * be read, so it may be any call's, and all of them fail.
+   * be read, so it may be any call's, and all of them fail. True = a call waited for it.
    */
-  unreadable(id: number | null, why: string): void {
+  unreadable(id: number | null, why: string): boolean {
+    let waited = false
     for (const each of id === null ? [...this.pending.keys()] : [id]) {
       const method = this.pending.get(each)?.method
-      this.settle(each, err({ kind: "utility_failed", message: `the answer to ${method} cannot be read: ${why}` }))
+      const message = `the answer to ${method} cannot be read: ${why}`
+      waited = this.settle(each, err({ kind: "utility_failed", message })) || waited
     }
+    return waited
   }
 
   /** The call cannot be sent. */
@@ -64,11 +73,12 @@ export class UtilityCalls {
     this.settle(id, err({ kind: "utility_timeout", message }))
   }
 
-  private settle(id: number, result: Result<Json, UtilityFailure>): void {
+  private settle(id: number, result: Result<Json, UtilityFailure>): boolean {
     const call = this.pending.get(id)
-    if (call === undefined) return
+    if (call === undefined) return false
     this.pending.delete(id)
     if (call.timer !== null) clearTimeout(call.timer)
     call.settle(result)
+    return true
   }
 }

@@ -5,8 +5,6 @@ import { RequestIds } from "../../../src/engine/vllm/request-id"
 import { RunningSequences } from "../../../src/engine/vllm/running-sequences"
 import { RecordingReceiver } from "../recording-receiver"
 
-const closed = { address: "", close() {} }
-
 interface Load {
   readonly running?: number
   readonly waiting?: number
@@ -19,7 +17,7 @@ interface Load {
 function links(...loads: readonly Load[]): EngineLink[] {
   const sequences = new RunningSequences(new RequestIds(1))
   return loads.map(({ running = 0, waiting = 0, kvCacheUsage = 0, sent = 0, state = "ready" }, rank) => {
-    const link = new EngineLink(rank, { inputs: closed, outputs: closed }, null, newCounters())
+    const link = new EngineLink(rank, null, newCounters())
     link.state = state
     link.load = { running, waiting, kvCacheUsage }
     for (let i = 0; i < sent; i++) sequences.add("a", link, new RecordingReceiver())

@@ -6,7 +6,6 @@ import { RunningSequences } from "../../../src/engine/vllm/running-sequences"
 import { RecordingReceiver } from "../recording-receiver"
 
 const timeoutMs = 100
-const closed = { address: "", close() {} }
 const answered = { ok: true, value: false } as const
 
 let watch: HangWatch | null = null
@@ -18,7 +17,7 @@ function ticks(
   running: number,
   at: (tick: number, link: EngineLink, answer: () => void) => void = () => {},
 ): Promise<{ readonly calls: number[]; readonly hangs: (readonly [number, number])[] }> {
-  const link = new EngineLink(0, { inputs: closed, outputs: closed }, null, newCounters())
+  const link = new EngineLink(0, null, newCounters())
   const sequences = new RunningSequences(new RequestIds(1))
   link.state = "ready"
   for (let i = 0; i < running; i++) sequences.add("a", link, new RecordingReceiver())
