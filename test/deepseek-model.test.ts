@@ -5,12 +5,12 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { defaultConfig } from "../src/config"
 import type { TokenizerMode } from "../src/ir/tokenizer-mode"
-import { loadModelFolder } from "../src/model/files"
-import { taskTokens, tokens } from "../src/prompt/deepseek/tokens"
+import { tokens } from "../src/prompt/deepseek/tokens"
 import { openServedModel } from "../src/served-model"
 import golden from "./golden/deepseek/prompts.json"
 import { settings, writtenMessages } from "./prompt/deepseek/bodies"
 import { answerHash } from "./prompt/deepseek/hashes"
+import { deepseekProfile, type TokenizerJson, withControl } from "./support/deepseek-model"
 import { startTestRenderer } from "./support/test-renderer"
 import type { TestServer } from "./support/test-server"
 import { byteLevelTokenizer } from "./tokenizer/small-tokenizers"
@@ -22,35 +22,8 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true }))
 
-interface TokenizerJson {
-  readonly added_tokens: readonly { readonly id: number; readonly content: string }[]
-  readonly model: { readonly vocab: object }
-}
-
-/** A vocabulary with the formats' tokens behind its own, those of sentences special. */
-function withControl(json: TokenizerJson): object {
-  const known = new Set(json.added_tokens.map(({ content }) => content))
-  const missing = [...Object.values(tokens), ...taskTokens.values()].filter((token) => !known.has(token))
-  const ids = [...json.added_tokens.map(({ id }) => id), Object.keys(json.model.vocab).length - 1]
-  const added = missing.map((content, i) => {
-    const flags = { single_word: false, lstrip: false, rstrip: false, normalized: false }
-    return { id: Math.max(...ids) + 1 + i, content, special: content.includes("sentence"), ...flags }
-  })
-  return { ...json, added_tokens: [...json.added_tokens, ...added] }
-}
-
-/** The profile of a folder of such a model. */
-async function profileOf(architecture: string, tokenizerJson: object, tokenizerMode: TokenizerMode = "auto") {
-  const config = { architectures: [architecture], model_type: "deepseek", max_position_embeddings: 65_536 }
-  const template = "{% for m in messages %}{{ m.content }}{% endfor %}"
-  await Bun.write(join(folder, "config.json"), JSON.stringify(config))
-  await Bun.write(join(folder, "tokenizer.json"), JSON.stringify(tokenizerJson))
-  await Bun.write(join(folder, "tokenizer_config.json"), JSON.stringify({ chat_template: template }))
-  const options = { contextTokensMax: null, generationConfig: "auto", overrideGenerationConfig: {} }
-  const loaded = await loadModelFolder(folder, "m", { ...options, tokenizerFolder: null, tokenizerMode })
-  if (!loaded.ok) throw new Error(loaded.error.message)
-  return loaded.value
-}
+const profileOf = (architecture: string, json: object, mode: TokenizerMode = "auto") =>
+  deepseekProfile(folder, architecture, json, mode)
 
 // A shape of its own making, above.
 const small = withControl(byteLevelTokenizer().json as TokenizerJson)

@@ -3,43 +3,37 @@
  * roles. Whatever the model writes, whichever parsers read it and however its tokens come, both say the same.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { type Config, responsesExtensions } from "../../src/config"
+import { loadModelFolder } from "../../src/model/files"
+import type { ModelProfile } from "../../src/model/profile"
+import { tekkenFile } from "../prompt/mistral/vocabularies"
+import { deepseekProfile, type TokenizerJson, withControl } from "../support/deepseek-model"
 import { gptOssProfile } from "../support/gpt-oss-model"
 import { seededRandom } from "../support/random"
 import { readEvents, type SentEvent } from "../support/sent-events"
 import { startTestRenderer } from "../support/test-renderer"
 import { startTestServer, type TestServer } from "../support/test-server"
+import { byteLevelTokenizer } from "../tokenizer/small-tokenizers"
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into JSON of many shapes; a wrong path fails them
 type Loose = any
 
 const seeds = 40
 
-/** What reads the output, by name. */
-const parsers: { readonly [name: string]: Partial<Config> } = {
-  "reasoning and calls": {},
-  "reasoning that is open from the start": { reasoningParser: "deepseek_r1", toolCallParser: "none" },
-  "calls alone": { reasoningParser: "none", toolCallParser: "hermes" },
-  nothing: { reasoningParser: "none", toolCallParser: "none" },
-  "messages in the Harmony format": { harmonyStartDate: "2026-03-05" },
+/** A model whose replies are read, and the pieces that they are made of. */
+interface Family {
+  readonly config?: Partial<Config>
+  /** Its files may lie in the folder, which is the test's. */
+  readonly profile?: (folder: string) => Promise<Partial<ModelProfile>>
+  readonly pieces: readonly string[]
 }
 
-/** Among the pieces of replies where the format is Harmony's. */
-const harmonyPieces = [
-  "<|channel|>analysis<|message|>hm, so",
-  "<|channel|>final<|message|>",
-  "<|end|><|start|>assistant",
-  '<|channel|>commentary to=functions.look <|constrain|>json<|message|>{"a": "é"}<|call|>',
-  "<|return|>",
-]
-
-const pieces = [
-  "Hello",
-  " world. ",
-  "\n",
-  "🎉👩‍👩‍👧",
-  "é日本",
-  "ab STOP cd",
+const anyPieces = ["Hello", " world. ", "\n", "🎉👩‍👩‍👧", "é日本", "ab STOP cd"]
+const hermesPieces = [
+  ...anyPieces,
   "<think>",
   "</think>\n\n",
   "<think>\nhm, so\n</think>\n\n",
@@ -49,6 +43,68 @@ const pieces = [
   "</tool_call>",
   "<|im_end|>",
 ]
+const harmonyPieces = [
+  "<|channel|>analysis<|message|>hm, so",
+  "<|channel|>final<|message|>",
+  "<|end|><|start|>assistant",
+  '<|channel|>commentary to=functions.look <|constrain|>json<|message|>{"a": "é"}<|call|>',
+  "<|return|>",
+]
+const mistralPieces = [
+  "[THINK]",
+  "[/THINK]",
+  "[THINK]hm, so[/THINK]",
+  '[TOOL_CALLS]look[ARGS]{"a": "é", "b": [1, 2.50]}',
+  "[TOOL_CALLS]run[CALL_ID]abcdefghi[ARGS]{}",
+  '[TOOL_CALLS] [{"name": "look", "arguments": {"a": "4C"}}]',
+  "[TOOL_CALLS]unknown",
+  "</s>",
+]
+/** `block` is what a list of calls stands in. */
+const deepseekPieces = (block: string): readonly string[] => [
+  "<think>",
+  "</think>",
+  "hm, so</think>",
+  `\n\n<｜DSML｜${block}>\n<｜DSML｜invoke name="look">\n<｜DSML｜parameter name="a" string="true">é 4C</｜DSML｜parameter>\n` +
+    `<｜DSML｜parameter name="b" string="false">[1, 2.50]</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜${block}>`,
+  `<｜DSML｜${block}>\n<｜DSML｜invoke name="run">\n</｜DSML｜invoke>\n</｜DSML｜${block}>`,
+  `<｜DSML｜${block}>\n<｜DSML｜invoke name="unknown">`,
+  "<｜end▁of▁sentence｜>",
+]
+
+const deepseek = (architecture: string, block: string): Family => ({
+  profile: (folder) => deepseekProfile(folder, architecture, withControl(byteLevelTokenizer().json as TokenizerJson)),
+  pieces: [...deepseekPieces(block), ...deepseekPieces(block), ...anyPieces],
+})
+
+/** What reads the output, by name. */
+const families: { readonly [name: string]: Family } = {
+  "reasoning and calls": { pieces: hermesPieces },
+  "reasoning that is open from the start": {
+    config: { reasoningParser: "deepseek_r1", toolCallParser: "none" },
+    pieces: hermesPieces,
+  },
+  "calls alone": { config: { reasoningParser: "none", toolCallParser: "hermes" }, pieces: hermesPieces },
+  nothing: { config: { reasoningParser: "none", toolCallParser: "none" }, pieces: hermesPieces },
+  "messages in the Harmony format": {
+    config: { harmonyStartDate: "2026-03-05" },
+    profile: gptOssProfile,
+    pieces: [...harmonyPieces, ...harmonyPieces, ...hermesPieces],
+  },
+  "Mistral's format": {
+    profile: async (folder) => {
+      await Bun.write(join(folder, "params.json"), JSON.stringify({ dim: 64, n_layers: 2, max_seq_len: 32_768 }))
+      await Bun.write(join(folder, "tekken.json"), JSON.stringify(tekkenFile("v13")))
+      const options = { contextTokensMax: null, generationConfig: "auto", overrideGenerationConfig: {} }
+      const loaded = await loadModelFolder(folder, "m", { ...options, tokenizerFolder: null, tokenizerMode: "auto" })
+      if (!loaded.ok) throw new Error(loaded.error.message)
+      return loaded.value
+    },
+    pieces: [...mistralPieces, ...mistralPieces, ...anyPieces],
+  },
+  "DeepSeek's format of V3.2": deepseek("DeepseekV32ForCausalLM", "function_calls"),
+  "DeepSeek's format of V4": deepseek("DeepseekV4ForCausalLM", "tool_calls"),
+}
 
 interface Case {
   readonly body: { readonly [field: string]: Loose }
@@ -56,11 +112,10 @@ interface Case {
   readonly requestKey: string
 }
 
-function randomCase(seed: number, streams: boolean, isHarmony: boolean): Case {
+function randomCase(seed: number, streams: boolean, known: readonly string[]): Case {
   const random = seededRandom(seed)
   const below = (count: number): number => Math.floor(random() * count)
   const chance = (share: number): boolean => random() < share
-  const known = isHarmony ? [...harmonyPieces, ...harmonyPieces, ...pieces] : pieces
   const text = Array.from({ length: below(8) }, () => known[below(known.length)]!).join("")
   const shared = {
     vllm_xargs: {
@@ -79,7 +134,7 @@ function randomCase(seed: number, streams: boolean, isHarmony: boolean): Case {
   const plain = { ...shared, vllm_xargs: { ...shared.vllm_xargs, sim_cached_tokens: 0 } }
   const limit = chance(0.4) ? 2 + below(25) : 400
   const parameters = { type: "object", properties: { a: {} } }
-  const choice = ["auto", "none", "required"][below(3)]!
+  const choice = ["auto", "none", "required", "named"][below(4)]!
   const usage = streams && chance(0.5) ? { stream_options: { include_usage: true } } : {}
   const several = streams || chance(0.6) ? 1 : 2
   switch (below(3)) {
@@ -100,7 +155,7 @@ function randomCase(seed: number, streams: boolean, isHarmony: boolean): Case {
               { type: "function", function: { name: "look", parameters } },
               { type: "function", function: { name: "run" } },
             ],
-            tool_choice: choice,
+            tool_choice: choice === "named" ? { type: "function", function: { name: "look" } } : choice,
           }),
           ...(chance(0.3) && { logprobs: true, top_logprobs: below(4) }),
           ...(chance(0.3) && { return_token_ids: true }),
@@ -137,7 +192,7 @@ function randomCase(seed: number, streams: boolean, isHarmony: boolean): Case {
               { type: "function", name: "look", parameters },
               { type: "function", name: "run" },
             ],
-            tool_choice: choice,
+            tool_choice: choice === "named" ? { type: "function", name: "look" } : choice,
           }),
           ...(!streams && chance(0.3) && { include: ["message.output_text.logprobs"], top_logprobs: below(3) }),
         },
@@ -159,13 +214,13 @@ function withoutChance(value: unknown): unknown {
   return JSON.parse(text)
 }
 
-for (const [name, config] of Object.entries(parsers)) {
+for (const [name, { config = {}, profile: profileIn, pieces }] of Object.entries(families)) {
   describe(`read for ${name}`, () => {
     let server: TestServer
     let renderer: TestServer
-    const isHarmony = config.harmonyStartDate !== undefined
+    const folder = mkdtempSync(join(tmpdir(), "derender-"))
     beforeAll(async () => {
-      const profile = isHarmony ? await gptOssProfile() : {}
+      const profile = (await profileIn?.(folder)) ?? {}
       const both = { responsesExtensions, enablePromptTokensDetails: true, enableScaleOut: true, ...config }
       server = await startTestServer({ config: both, profile })
       renderer = await startTestRenderer({ config: both, profile })
@@ -173,6 +228,7 @@ for (const [name, config] of Object.entries(parsers)) {
     afterAll(async () => {
       await server.stop()
       await renderer.stop()
+      rmSync(folder, { recursive: true })
     })
 
     const ok = async (reply: Promise<{ status: number; text: string; json: Loose }>): Promise<Loose> => {
@@ -183,7 +239,7 @@ for (const [name, config] of Object.entries(parsers)) {
 
     test("whole answers", async () => {
       for (let seed = 1; seed <= seeds; seed++) {
-        const { path, body, requestKey } = randomCase(seed, false, isHarmony)
+        const { path, body, requestKey } = randomCase(seed, false, pieces)
         const direct = await ok(server.post(path, body))
         const rendered = await ok(renderer.post(`${path}/render`, body))
         const list: Loose[] = Array.isArray(rendered) ? rendered : [rendered]
@@ -205,7 +261,7 @@ for (const [name, config] of Object.entries(parsers)) {
 
     test("streams, chunk by chunk with the state in the client's hands", async () => {
       for (let seed = 1_001; seed <= 1_000 + seeds; seed++) {
-        const { path, body, requestKey } = randomCase(seed, true, isHarmony)
+        const { path, body, requestKey } = randomCase(seed, true, pieces)
         const direct = await server.events(path, body)
         const rendered = await ok(renderer.post(`${path}/render`, { ...body, stream: true }))
         const [one] = Array.isArray(rendered) ? rendered : [rendered]

@@ -1,3 +1,4 @@
+import type { PromptInput } from "../../ir/conversation"
 import type { GenerateRequest } from "../../ir/generate-request"
 import type { SamplingParams } from "../../ir/sampling"
 import type { Prepared } from "../../prompt/prepare"
@@ -109,9 +110,14 @@ export function answerRequest<Body, Ask>(
       ...made.value,
       id: answerId(facts.requestId, idPrefix, made.value.prompts.length > 1),
       createdAt: facts.createdAt,
-      prompts: isCounted ? counted : made.value.prompts,
+      prompts: isCounted ? counted : made.value.prompts.map((each, i) => withText(each, lowered.value.prompts[i])),
     },
   })
+}
+
+/** What is echoed is what the client wrote: its ids may have more, such as a token at the beginning. */
+function withText(prepared: Prepared, input: PromptInput | undefined): Prepared {
+  return input?.kind === "text" ? { ...prepared, text: input.text } : prepared
 }
 
 /** A rendered request keeps its id all the way: generation only put its own prefix before it, and numbers several. */
