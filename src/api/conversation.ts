@@ -196,6 +196,10 @@ export function lowerTemplateKwargs(
 ): Result<{ readonly [name: string]: Json }, InvalidRequest> {
   const { config } = context
   if (asked !== null && "chat_template" in asked && !config.trustRequestChatTemplate) return err(untrustedTemplate)
+  const template = asked?.chat_template ?? null
+  if (template !== null && typeof template !== "string") {
+    return err(invalid("chat_template_kwargs", "chat_template must be a text."))
+  }
   const kwargs = serverTemplateKwargs(config)
   addKwargs(asked ?? {}, kwargs)
   if (effort !== null) {
@@ -220,6 +224,19 @@ function addKwargs(source: { readonly [name: string]: Json }, kwargs: { [name: s
     kwargs[name] = value
   }
   copyFloats(source, kwargs)
+}
+
+/**
+ * The template that a request brings, once it is trusted: its own field wins; one among its template variables counts
+ * where the server was started without a template. Source: vLLM, `ChatParams.get_apply_chat_template_kwargs`.
+ */
+export function requestTemplate(
+  own: string | null,
+  kwargs: { readonly [name: string]: Json } | null,
+  { config }: Pick<LowerContext, "config">,
+): string | null {
+  const named = kwargs?.chat_template
+  return own ?? (config.chatTemplate === null && typeof named === "string" ? named : null)
 }
 
 /** A template in the request is code that runs here: only under the operator's flag. */
@@ -271,7 +288,7 @@ export function lowerConversation(
     continueFinalMessage: continues,
     addSpecialTokens: body.add_special_tokens ?? false,
     documents: body.documents ?? null,
-    chatTemplate: body.chat_template ?? null,
+    chatTemplate: requestTemplate(body.chat_template ?? null, body.chat_template_kwargs ?? null, context),
     templateKwargs: kwargs.value,
   })
 }

@@ -3,7 +3,7 @@
  * an engine behind HTTP is sent. One writer for both, so that they are the same.
  */
 import type { Json } from "./conversation"
-import { jsonText } from "./exact-json"
+import { isSpelledOtherwise, spelledJsonText } from "./exact-json"
 import type { GenerateRequest } from "./generate-request"
 import type { SamplingParams, StructuredOutputs } from "./sampling"
 import { tokenList } from "./token-list"
@@ -97,12 +97,13 @@ function samplingBody(
   return body
 }
 
-/** vLLM takes a structural tag as text only. */
+/** vLLM takes a structural tag as text only, and a schema in either form: as text it keeps its spelling. */
 function structuredBody(outputs: StructuredOutputs): Json {
-  const { structural_tag: tag, choice, ...rest } = outputs
+  const { structural_tag: tag, choice, json, ...rest } = outputs
   const body: { [slot: string]: Json } = {}
   for (const [slot, value] of Object.entries(rest)) if (value !== undefined && value !== null) body[slot] = value
+  if (json !== undefined && json !== null) body.json = isSpelledOtherwise(json) ? spelledJsonText(json) : json
   if (choice !== undefined) body.choice = [...choice]
-  if (tag !== undefined) body.structural_tag = typeof tag === "string" ? tag : jsonText(tag)
+  if (tag !== undefined) body.structural_tag = typeof tag === "string" ? tag : spelledJsonText(tag)
   return body
 }

@@ -55,6 +55,48 @@ describe("floats, long integers and the order of keys", () => {
   })
 })
 
+test("a reply's schema reaches the engine's grammar as it was spelled", async () => {
+  const schema =
+    '{"type":"object","properties":{"2":{"const":14.0},"1":{"enum":[1.0,-0.0,1e22,9007199254740993,1.5]}},"required":["2"]}'
+  const spelled =
+    '{"type":"object","properties":{"2":{"const":14.0},"1":{"enum":[1.0,-0.0,1e+22,9007199254740993,1.5]}},"required":["2"]}'
+  const body = `{"messages":[{"role":"user","content":"x"}],"response_format":{"type":"json_schema","json_schema":{"name":"s","schema":${schema}}}}`
+  const { json } = await server.post("/v1/chat/completions/render", body)
+  expect(json.sampling_params.structured_outputs).toEqual({ json: spelled })
+  // A model that reasons gets it as a part of a tag.
+  const reasoning = await startTestServer({ config: { enableScaleOut: true } })
+  try {
+    const tagged = await reasoning.post("/v1/chat/completions/render", body)
+    expect(tagged.json.sampling_params.structured_outputs.structural_tag).toContain(`"json_schema":${spelled}`)
+  } finally {
+    await reasoning.stop()
+  }
+})
+
+test("a trusted template among the template variables counts, unless the request or the server has one", async () => {
+  const messages = '"messages":[{"role":"user","content":"x"}]'
+  const named = '"chat_template_kwargs":{"chat_template":"named {{ messages | length }}"}'
+  const ask = async (chatTemplate: string | null, path: string, body: string) => {
+    const trusting = await startTestServer({
+      config: { enableScaleOut: true, trustRequestChatTemplate: true, chatTemplate },
+      profile: { chatTemplates: { default: template } },
+    })
+    try {
+      return await prompt(path, body, trusting)
+    } finally {
+      await trusting.stop()
+    }
+  }
+  for (const path of ["/tokenize", "/v1/chat/completions/render"]) {
+    expect(await ask(null, path, `{${messages},${named}}`)).toBe("named 1")
+    expect(await ask(null, path, `{${messages},${named},"chat_template":"own"}`)).toBe("own")
+    expect(await ask("server's", path, `{${messages},${named}}`)).toBe("server's")
+  }
+  expect(await ask(null, "/v1/responses/render", `{"input":"x",${named}}`)).toBe("named 1")
+  const refused = await server.post("/v1/responses", `{"input":"x",${named}}`)
+  expect([refused.status, refused.json.error.param]).toEqual([400, null])
+})
+
 test("kwargs of the command line are as exact, and give way to the request's number for number", async () => {
   const given = jsonObjectValue.read('{"scale":2.0,"settings":{"z":1.0,"1":18446744073709551616}}')
   if (!given.ok) throw new Error(given.error)

@@ -1,7 +1,7 @@
 import type { ResponsesExtension } from "../../config"
 import type { Json } from "../../ir/conversation"
 import { err, ok, type Result } from "../../result"
-import { lowerTemplateKwargs } from "../conversation"
+import { lowerTemplateKwargs, requestTemplate } from "../conversation"
 import type { LowerContext, Lowered } from "../endpoint"
 import { type ApiError, type InvalidRequest, invalid } from "../errors"
 import { asNumber, lowerDelivery, requestId, sessionId } from "../reply-fields"
@@ -71,7 +71,7 @@ export function lowerResponse(body: ResponseBody, context: LowerContext): Result
         continueFinalMessage: input.value.continueFinalMessage,
         addSpecialTokens: false,
         documents: null,
-        chatTemplate: null,
+        chatTemplate: requestTemplate(null, body.chat_template_kwargs ?? null, context),
         templateKwargs: kwargs.value,
       },
     ],

@@ -1,4 +1,5 @@
 import type { Json } from "../../ir/conversation"
+import { spelledJsonText } from "../../ir/exact-json"
 
 /**
  * A grammar that takes exactly the given texts: `root ::= "Yes" | "No"`. The engine's back end refuses `choice` itself
@@ -27,15 +28,7 @@ function escaped(character: string): string {
   }
 }
 
-/** A schema as JSON text; text stays as it is, and integers of any size keep their digits. Its depth was checked. */
+/** A schema as JSON text, spelled as the client spelled it; text stays as it is. Its depth was checked. */
 export function jsonText(value: Json): string {
-  return typeof value === "string" ? value : written(value)
-}
-
-function written(value: Json): string {
-  if (typeof value === "bigint") return String(value)
-  if (value === null || typeof value !== "object") return JSON.stringify(value)
-  if (Array.isArray(value)) return `[${value.map(written).join(",")}]`
-  const entries = Object.entries(value).map(([key, each]) => `${JSON.stringify(key)}:${written(each)}`)
-  return `{${entries.join(",")}}`
+  return typeof value === "string" ? value : spelledJsonText(value)
 }
