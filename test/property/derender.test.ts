@@ -29,6 +29,8 @@ interface Family {
   /** Its files may lie in the folder, which is the test's. */
   readonly profile?: (folder: string) => Promise<Partial<ModelProfile>>
   readonly pieces: readonly string[]
+  /** Whether chats may have variables for a template: true where nothing else is said. */
+  readonly takesKwargs?: boolean
 }
 
 const anyPieces = ["Hello", " world. ", "\n", "🎉👩‍👩‍👧", "é日本", "ab STOP cd"]
@@ -101,6 +103,7 @@ const families: { readonly [name: string]: Family } = {
       return loaded.value
     },
     pieces: [...mistralPieces, ...mistralPieces, ...anyPieces],
+    takesKwargs: false,
   },
   "DeepSeek's format of V3.2": deepseek("DeepseekV32ForCausalLM", "function_calls"),
   "DeepSeek's format of V4": deepseek("DeepseekV4ForCausalLM", "tool_calls"),
@@ -112,7 +115,7 @@ interface Case {
   readonly requestKey: string
 }
 
-function randomCase(seed: number, streams: boolean, known: readonly string[]): Case {
+function randomCase(seed: number, streams: boolean, { pieces: known, takesKwargs = true }: Family): Case {
   const random = seededRandom(seed)
   const below = (count: number): number => Math.floor(random() * count)
   const chance = (share: number): boolean => random() < share
@@ -160,7 +163,7 @@ function randomCase(seed: number, streams: boolean, known: readonly string[]): C
           ...(chance(0.3) && { logprobs: true, top_logprobs: below(4) }),
           ...(chance(0.3) && { return_token_ids: true }),
           ...(!streams && chance(0.2) && { prompt_logprobs: 1 }),
-          ...(chance(0.2) && { chat_template_kwargs: { enable_thinking: chance(0.5) } }),
+          ...(chance(0.2) && takesKwargs && { chat_template_kwargs: { enable_thinking: chance(0.5) } }),
         },
       }
     case 1:
@@ -214,10 +217,11 @@ function withoutChance(value: unknown): unknown {
   return JSON.parse(text)
 }
 
-for (const [name, { config = {}, profile: profileIn, pieces }] of Object.entries(families)) {
+for (const [name, family] of Object.entries(families)) {
   describe(`read for ${name}`, () => {
     let server: TestServer
     let renderer: TestServer
+    const { config, profile: profileIn } = family
     const folder = mkdtempSync(join(tmpdir(), "derender-"))
     beforeAll(async () => {
       const profile = (await profileIn?.(folder)) ?? {}
@@ -239,7 +243,7 @@ for (const [name, { config = {}, profile: profileIn, pieces }] of Object.entries
 
     test("whole answers", async () => {
       for (let seed = 1; seed <= seeds; seed++) {
-        const { path, body, requestKey } = randomCase(seed, false, pieces)
+        const { path, body, requestKey } = randomCase(seed, false, family)
         const direct = await ok(server.post(path, body))
         const rendered = await ok(renderer.post(`${path}/render`, body))
         const list: Loose[] = Array.isArray(rendered) ? rendered : [rendered]
@@ -261,7 +265,7 @@ for (const [name, { config = {}, profile: profileIn, pieces }] of Object.entries
 
     test("streams, chunk by chunk with the state in the client's hands", async () => {
       for (let seed = 1_001; seed <= 1_000 + seeds; seed++) {
-        const { path, body, requestKey } = randomCase(seed, true, pieces)
+        const { path, body, requestKey } = randomCase(seed, true, family)
         const direct = await server.events(path, body)
         const rendered = await ok(renderer.post(`${path}/render`, { ...body, stream: true }))
         const [one] = Array.isArray(rendered) ? rendered : [rendered]

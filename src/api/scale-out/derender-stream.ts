@@ -138,7 +138,17 @@ function chunkFault({ chunk, state, promptTokenIds }: ChunkParts, room: RenderRo
   if (choice?.token_ids.some((id) => id >= vocabSize) === true) {
     return invalid("generate_chunk", "generate_chunk has token ids that are out of vocabulary.")
   }
+  const tokens = choice?.token_ids.length ?? 0
+  if (tokens + (state?.output_token_ids.length ?? 0) > contextTokensMax) {
+    return invalid("generate_chunk", "generate_chunk has more tokens than the window has left.")
+  }
   if (state === null) return null
+  if (chunk.request_id !== state.request_id) {
+    return invalid("stream_state", "stream_state is another request's.")
+  }
+  if (state.finish_reason != null && !isFinishReason(state.finish_reason)) {
+    return invalid("stream_state", "stream_state has a finish_reason that none ends with.")
+  }
   if (choice !== undefined && choice.index !== state.index) {
     return invalid("stream_state", "stream_state is another choice's: each choice has a state of its own.")
   }

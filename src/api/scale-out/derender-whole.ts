@@ -21,6 +21,9 @@ export function derenderWhole<Body, Ask>(
   const fault = wholeFault(parts, room)
   if (fault !== null) return err(fault)
   const [first] = responses
+  if (first!.choices.length > 1 && !derendering.hasChoices) {
+    return err(invalid("choices", "a response of this API has one choice."))
+  }
   const answered = answerRequest(
     derendering,
     parts.request,
@@ -90,6 +93,9 @@ function wholeFault({ responses, promptTokenIds, promptTokens }: WholeParts, roo
     }
     if (choices.length !== responses[0]!.choices.length) {
       return invalid("choices", "all generated responses must have the same number of choices.")
+    }
+    if (new Set(choices.map(({ index }) => index)).size < choices.length) {
+      return invalid("choices", "two choices have the same index.")
     }
     if (choices.some(({ token_ids: ids }) => ids.length > contextTokensMax || ids.some((id) => id >= vocabSize))) {
       return invalid("token_ids", "a choice has more tokens than the window, or such that do not exist.")

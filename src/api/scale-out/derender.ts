@@ -41,6 +41,7 @@ const chatDerendering: Derendering<ChatBody, ChatAsk> = {
   endpoint: chatEndpoint,
   requestKey: "chat_request",
   idPrefix: "chatcmpl-",
+  hasChoices: true,
   least: { messages: [{ role: "user", content: "" }] },
   asked: (request) => request,
   readWhole: (body) => readWhole(chatWhole, "chat_request", body),
@@ -55,6 +56,7 @@ const completionDerendering: Derendering<CompletionBody, CompletionAsk> = {
   endpoint: completionEndpoint,
   requestKey: "completion_request",
   idPrefix: "cmpl-",
+  hasChoices: true,
   least: { prompt: [0] },
   asked: (request) => request,
   readWhole: (body) => {
@@ -79,6 +81,7 @@ const responseDerendering: Derendering<ResponseBody, ResponseAsk> = {
   endpoint: responseEndpoint,
   requestKey: "responses_request",
   idPrefix: "resp_",
+  hasChoices: false,
   least: { input: "" },
   asked: (request) => ({ ...request, background: null }),
   readWhole: (body) => readWhole(responsesWhole, "responses_request", body),

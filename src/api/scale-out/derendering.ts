@@ -18,6 +18,8 @@ export interface Derendering<Body, Ask> {
   readonly requestKey: string
   /** What the ids of this API begin with. */
   readonly idPrefix: string
+  /** Whether replies of this API may have several choices. */
+  readonly hasChoices: boolean
   /** The least request there is, for output that nothing parses. */
   readonly least: Body
   /** A request as it is lowered here, whatever it was sent for. */

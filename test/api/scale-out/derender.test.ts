@@ -76,6 +76,11 @@ describe("derender", () => {
     expect(await refused(completions, { ...list, generate_responses: [response()] })).toEqual(bad("generate_responses"))
     const uneven = [response(), response({ choices: [choice(), choice({ index: 1 })] })]
     expect(await refused(completions, { ...list, generate_responses: uneven })).toEqual(bad("choices"))
+    const twins = response({ choices: [choice(), choice()] })
+    expect(await refused(path, chat({ generate_response: twins }))).toEqual(bad("choices"))
+    const two = response({ choices: [choice(), choice({ index: 1 })] })
+    const ofResponses = { responses_request: { input: "x" }, generate_response: two }
+    expect(await refused("/v1/responses", ofResponses)).toEqual(bad("choices"))
     const failed = response({ choices: [choice({ finish_reason: "error" })] })
     expect((await refused(path, chat({ generate_response: failed })))[0]).toBe(500)
   })
@@ -88,12 +93,16 @@ describe("derender", () => {
     expect(await refused(path, chunk({ generate_chunk: two }))).toEqual(bad("generate_chunk"))
     const beyond = response({ choices: [choice({ token_ids: [2 ** 30] })] })
     expect(await refused(path, chunk({ generate_chunk: beyond }))).toEqual(bad("generate_chunk"))
+    const endless = response({ choices: [choice({ token_ids: new Array(131_073).fill(40) })] })
+    expect(await refused(path, chunk({ generate_chunk: endless }))).toEqual(bad("generate_chunk"))
     const stopped = response({ choices: [choice({ stop_reason: "x" })] })
     expect(await refused(path, chunk({ generate_chunk: stopped }))).toEqual(bad("generate_chunk"))
     expect(await refused(path, chunk({ chat_request: { ...chatRequest, stop: "x" } }))).toEqual(bad("stop"))
     for (const wrong of [
       { index: 1 },
+      { request_id: "another" },
       { finish_reason: "stop" },
+      { finish_reason: "weird" },
       { output_chunk_lens: [1] },
       { output_token_ids: [2 ** 30, 1] },
     ]) {

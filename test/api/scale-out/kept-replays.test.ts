@@ -139,7 +139,7 @@ describe("a kept stream", () => {
       [{ chat_request: { ...chat_request, include_reasoning: false } }, {}],
       [{ prompt_token_ids: [1, 2, 4] }, {}],
       [{ model: "sluice-simulator" }, {}],
-      [{}, { request_id: "generate-tokens-chatcmpl-t" }],
+      [{ generate_chunk: { ...chunkOf(n), request_id: "t" } }, { request_id: "t" }],
       [{}, { created: 2 }],
       [{}, { output_token_ids: [...ids.slice(1), ids[0]] }],
       [{}, { output_chunk_lens: [2, 0, ...state.output_chunk_lens.slice(2)] }],
