@@ -3,6 +3,7 @@
  * routes are given. Reaches no engine.
  */
 import { basename } from "node:path"
+import { withAdapterIds } from "./adapter-ids"
 import { serverTemplateKwargs } from "./api/conversation"
 import type { ModelFacts } from "./api/endpoint"
 import type { RenderRoom } from "./api/room"
@@ -189,8 +190,7 @@ function modelFacts(
   const texts = new TokenTexts(tokenizer)
   return {
     names: config.servedModelNames.length > 0 ? config.servedModelNames : [profile.name],
-    // Ids are the engine's names for them: from 1, in the order of the flags.
-    adapters: config.vllm.loraModules.map((module, i) => ({ ...module, id: i + 1 })),
+    adapters: withAdapterIds(config.vllm.loraModules),
     root: profile.root,
     samplingDefaults: profile.samplingDefaults,
     vocabSize: tokenizer.vocabSize,

@@ -206,7 +206,7 @@ describe("an adapter", () => {
       expect(await Promise.all(models)).toEqual(["de", "m", "m"])
       const adapters = engine.requests.map((request) => request.lora ?? null)
       expect(adapters.sort((a, b) => Number(a === null) - Number(b === null))).toEqual([
-        { name: "de", id: 2, path: "acme/de", baseModelName: "acme/base", is3dWeight: true },
+        { name: "de", id: 1_346_855_059, path: "acme/de", baseModelName: "acme/base", is3dWeight: true },
         null,
         null,
       ])
