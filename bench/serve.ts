@@ -4,7 +4,8 @@
  *     npm run bench                     all rows, three repeats
  *     npm run bench -- --repeats 5 --connections 64 --api responses --step-ms 10
  *     npm run bench -- --engine mock    the engine in a process of its own, over the engine link
- *     npm run bench -- --engine mock --vllm-rs PATH    vLLM's Rust front end in turns with ours
+ *     npm run bench -- --engine mock --vllm-rs PATH --vllm PATH    vLLM's front ends, the one in Rust and the one in
+ *                                       Python (the `vllm` command), in turns with ours
  *     npm run bench -- --check          a small run of each row, as a test
  *
  * The server is a child process, and so is the mock engine (`--mock-engine PATH`); the load comes from another one (bench/support/load.ts). Processor time is the server's own,
@@ -13,6 +14,7 @@
 import { readFileSync } from "node:fs"
 import { cpus } from "node:os"
 import { join } from "node:path"
+import { buildMockEngine } from "../test/support/mock-engine"
 import { type Server, startServerUnder } from "../test/support/server-process"
 import { benchModel, type Load, type Plan } from "./support/load"
 import { mockServers } from "./support/mock-servers"
@@ -42,19 +44,26 @@ async function main(): Promise<void> {
   printConditions()
   const servers: Competitor[] = []
   try {
-    if (options.mockEngine === null)
+    if (options.engine === "simulator")
       servers.push({ name: "sluice", ...(await simulated()), scriptField: "sim_token_ids" })
     else {
-      const start = await mockServers(serverPrefix, loadPrefix, options.mockEngine, options.stepMs)
+      const start = await mockServers(serverPrefix, loadPrefix, mockEngine(), options.stepMs)
       servers.push({ name: "sluice", ...(await start.sluice()), scriptField: "mock_tokens" })
-      if (options.vllmRs !== null) {
-        servers.push({ name: "vllm-rs", ...(await start.vllmRs(options.vllmRs)), scriptField: "mock_tokens" })
+      for (const { name, path } of options.peers) {
+        servers.push({ name, ...(await start.peer(path)), scriptField: "mock_tokens" })
       }
     }
     await runRows(servers)
   } finally {
     for (const server of servers) await server.end()
   }
+}
+
+function mockEngine(): string {
+  if (options.mockEngine !== null) return options.mockEngine
+  const built = buildMockEngine()
+  if (!built.ok) throw new Error(`no mock engine: ${built.error}; say where one is by --mock-engine`)
+  return built.value
 }
 
 /** A server in the run, and the field by which its engine takes a script. */

@@ -6,12 +6,12 @@ import { benchModel } from "./load"
 /** Starts front ends that drive the engine which stands in for vLLM's, each with one of its own. */
 export interface MockServers {
   sluice(): Promise<Server>
-  /** vLLM's Rust front end, by its path. */
-  vllmRs(path: string): Promise<Server>
+  /** A front end of vLLM's, by the path of its command. */
+  peer(path: string): Promise<Server>
 }
 
-/** A front end that does not take requests by then is broken. */
-const readyMsMax = 60_000
+/** A front end that does not take requests by then is broken; the one in Python reads its libraries for a while. */
+const readyMsMax = 300_000
 
 /**
  * The front ends run behind `serverPrefix`, their engines behind `enginePrefix`. The model folder is Qwen3's vocabulary
@@ -58,7 +58,7 @@ export async function mockServers(
       const names = ["--served-model-name", benchModel, "--disable-uvicorn-access-log"]
       return together(await startServerUnder(serverPrefix, [folder, ...link, ...names]), port, folder)
     },
-    async vllmRs(path) {
+    async peer(path) {
       const [folder, port, httpPort] = [makeQwen3Folder(), freePort(), freePort()]
       const link = [
         "--data-parallel-size",

@@ -11,10 +11,12 @@ export interface BenchOptions {
   readonly tokens: number
   /** Time of one engine step; 0 = as fast as it goes. */
   readonly stepMs: number
-  /** Program that plays vLLM's engine in a process of its own; null = the simulator inside the server. */
+  /** `simulator`: inside the server. `mock`: a program that plays vLLM's engine in a process of its own. */
+  readonly engine: "simulator" | "mock"
+  /** That program's path; null = the one of ../shared/engine/mock-engine is built. */
   readonly mockEngine: string | null
-  /** vLLM's Rust front end, measured in turns with ours; null = none. */
-  readonly vllmRs: string | null
+  /** Front ends of vLLM's, by what they are called here, measured in turns with ours. */
+  readonly peers: readonly { readonly name: string; readonly path: string }[]
 }
 
 /** Reads the command line; throws on what it does not know. `--check` is a run of a few seconds. */
@@ -30,8 +32,9 @@ export function optionsOf(args: readonly string[]): BenchOptions {
       tokens: { type: "string" },
       "step-ms": { type: "string" },
       engine: { type: "string", default: "simulator" },
-      "mock-engine": { type: "string", default: "../shared/engine/mock-engine/mock-engine" },
+      "mock-engine": { type: "string" },
       "vllm-rs": { type: "string" },
+      vllm: { type: "string" },
     },
   })
   const usual = values.check
@@ -42,11 +45,15 @@ export function optionsOf(args: readonly string[]): BenchOptions {
   if (values.engine !== "simulator" && values.engine !== "mock") {
     throw new Error(`--engine is simulator or mock, not ${values.engine}`)
   }
-  const vllmRs = values["vllm-rs"] ?? null
-  if (vllmRs !== null && values.engine !== "mock") throw new Error("--vllm-rs needs --engine mock: it has no engine")
+  const peers = (["vllm-rs", "vllm"] as const).flatMap((name) => {
+    const path = values[name]
+    return path === undefined ? [] : [{ name, path }]
+  })
+  if (peers.length > 0 && values.engine !== "mock") throw new Error("peers need --engine mock: they have no engine")
   return {
-    mockEngine: values.engine === "mock" ? values["mock-engine"] : null,
-    vllmRs,
+    engine: values.engine,
+    mockEngine: values["mock-engine"] ?? null,
+    peers,
     repeats: number("repeats", values.repeats, usual.repeats),
     connections: values.connections?.split(",").map((count) => number("connections", count, 0)) ?? usual.connections,
     apis,
