@@ -1,4 +1,5 @@
 import type { Json } from "../../ir/conversation"
+import type { LogprobRows } from "../../ir/engine"
 import { promptLogprobRows, tokenLogprobRows } from "../../ir/logprob-json"
 import { err, ok, type Result } from "../../result"
 import { type ApiError, invalid } from "../errors"
@@ -65,9 +66,35 @@ function foldResponse(
     replay.prompt(cachedTokens(response), promptLogprobRows(response.prompt_logprobs ?? null, promptTokenIds))
     const ids = Uint32Array.from(choice.token_ids)
     const rows = tokenLogprobRows((choice.logprobs?.content ?? null) as Json, ids.length) // a part of a body
-    replay.step(ids, rows, choice, response.kv_transfer_params ?? null)
+    const shown = rows === null ? 0 : stepBefore(replay, ids, rows)
+    replay.step(
+      ids.subarray(shown),
+      rows === null ? null : rowsFrom(rows, shown, ids.length),
+      choice,
+      response.kv_transfer_params ?? null,
+    )
     return fold
   })
+}
+
+/**
+ * Whose logprobs a token's are is told from what each step added, so tokens with logprobs come one by one, as engines give
+ * them. Gives how many came: all but the last.
+ */
+function stepBefore(replay: Replay, ids: Uint32Array, rows: LogprobRows): number {
+  const last = Math.max(0, ids.length - 1)
+  for (let i = 0; i < last; i++) replay.step(ids.subarray(i, i + 1), rowsFrom(rows, i, i + 1), null, null)
+  return last
+}
+
+/** Rows of the tokens in [start, end); views. */
+function rowsFrom({ width, tokenIds, logprobs, ranks }: LogprobRows, start: number, end: number): LogprobRows {
+  return {
+    width,
+    tokenIds: tokenIds.subarray(start * width, end * width),
+    logprobs: logprobs.subarray(start * width, end * width),
+    ranks: ranks.subarray(start, end),
+  }
 }
 
 function wholeFault({ responses, promptTokenIds, promptTokens }: WholeParts, room: RenderRoom): ApiError | null {
