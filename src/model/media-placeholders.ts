@@ -42,7 +42,7 @@ const glmVision: MediaPlaceholders = new Map([
   ["video", { text: "<|begin_of_video|><|video|><|end_of_video|>", token: "<|video|>" }],
 ])
 
-/** By `model_type`. Source: what vLLM's model classes give as `get_placeholder_str`. */
+/** By `model_type`. Source: what vLLM's model classes give as `get_placeholder_str` (test/golden/media, for each of them). */
 const placeholders: { readonly [modelType: string]: MediaPlaceholders } = {
   qwen2_vl: qwenPads,
   qwen2_5_vl: qwenPads,
@@ -64,8 +64,6 @@ const placeholders: { readonly [modelType: string]: MediaPlaceholders } = {
   llava_onevision: new Map([...imageTag, ["video", bare("<video>")]]),
   idefics3: imageTag,
   smolvlm: imageTag,
-  aya_vision: imageTag,
-  mllama: imageBar,
   llama4: imageBar,
   mistral3: imageBracket,
   pixtral: imageBracket,
@@ -77,6 +75,9 @@ const placeholders: { readonly [modelType: string]: MediaPlaceholders } = {
   ultravox: audioBar,
   granite_speech: audioBar,
 }
+
+/** Every `model_type` that takes media here. */
+export const mediaModelTypes: readonly string[] = Object.keys(placeholders)
 
 /** What a model of this `model_type` takes beside text, as far as it is known here. */
 export function mediaPlaceholders(modelType: string): MediaPlaceholders {
