@@ -108,18 +108,31 @@ describe("a template that refuses", () => {
 
 describe("what a template wants", () => {
   test("is its parts where it loops over a message's content, else one text", () => {
-    const formats = (text: string): string => compiled(text).contentFormat
-    expect(formats("{% for m in messages %}{{ m.content }}{% endfor %}")).toBe("string")
-    expect(formats("{% for m in messages %}{% for p in m['content'] %}{% endfor %}{% endfor %}")).toBe("openai")
-    expect(
-      formats(
-        "{% set l = messages[1:] %}{% for m in l %}{% set c = m.content %}{% for p in c %}{% endfor %}{% endfor %}",
-      ),
-    ).toBe("openai")
-    expect(formats("{% for p in messages[0].content | selectattr('type', 'equalto', 'text') %}{% endfor %}")).toBe(
-      "openai",
-    )
-    expect(formats("{% for t in tools %}{% for p in t.content %}{% endfor %}{% endfor %}")).toBe("string")
+    // Answers of vLLM 0.32.0's `_detect_content_format`.
+    const cases: readonly (readonly [string, "openai" | "string"])[] = [
+      ["{% for m in messages %}{{ m.content }}{% endfor %}", "string"],
+      ["{% for m in messages %}{% for p in m['content'] %}{% endfor %}{% endfor %}", "openai"],
+      ["{% set l = messages[1:] %}{% for m in l %}{% for p in m.content | list %}{% endfor %}{% endfor %}", "openai"],
+      ["{% for m in messages %}{% set c = m.content %}{% for p in c %}{% endfor %}{% endfor %}", "string"],
+      ["{% for m in messages %}{% set content = m.content %}{% for p in content %}{% endfor %}{% endfor %}", "openai"],
+      ["{% for p in content %}{% endfor %}", "openai"],
+      ["{% for p in messages[0].content %}{% endfor %}", "string"],
+      ["{% for t in tools %}{% for p in t.content %}{% endfor %}{% endfor %}", "string"],
+      [
+        "{% macro f(x) %}{% for p in x %}{% endfor %}{% endmacro %}{% for m in messages %}{{ f(m.content) }}{% endfor %}",
+        "openai",
+      ],
+      [
+        "{% macro f(y, x) %}{% for p in x %}{% endfor %}{% endmacro %}{% for m in messages %}{{ f(1, x=m.content | trim) }}{% endfor %}",
+        "openai",
+      ],
+      [
+        "{% macro f(y, x) %}{% for p in x %}{% endfor %}{% endmacro %}{% for m in messages %}{{ f(m.content, 1) }}{% endfor %}",
+        "string",
+      ],
+      ["{% macro f(content) %}{% for p in content %}{% endfor %}{% endmacro %}{{ f(messages[0].content) }}", "string"],
+    ]
+    for (const [text, format] of cases) expect([text, compiled(text).contentFormat]).toEqual([text, format])
   })
 
   test("is told by the names it reads", () => {
