@@ -16,7 +16,8 @@ export const contextTokensMax = 512
 
 const folder = join(repository, ".cache/real-engine")
 const environment = join(folder, "venv")
-const python = join(environment, "bin/python")
+/** The Python that has vLLM. */
+export const python = join(environment, "bin/python")
 /** The model folder that engine and server are given. */
 export const modelFolder = join(folder, "smollm2-135m")
 const stamp = join(folder, ".installed")
