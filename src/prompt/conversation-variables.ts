@@ -81,10 +81,14 @@ export function templateVariables(
 
 /**
  * Developer messages become system messages, and all system texts one message at the front, when the template does not
- * know the role; a conversation without developer messages stays as it is. Source: RESPONSES, Decided.
+ * know the role, one alone at the front as it is; a conversation without developer messages stays as it is. Source: RESPONSES, Decided.
  */
 function withoutDeveloper(messages: readonly Message[]): readonly Message[] {
   if (!messages.some((message) => message.role === "developer")) return messages
+  const isInstruction = ({ role }: Message): boolean => role === "developer" || role === "system"
+  if (messages.every((message, i) => i === 0 || !isInstruction(message))) {
+    return messages.map((message) => (isInstruction(message) ? { ...message, role: "system" } : message))
+  }
   const texts: string[] = []
   const others: Message[] = []
   for (const message of messages) {

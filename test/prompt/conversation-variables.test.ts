@@ -106,6 +106,20 @@ describe("the variables", () => {
     expect(templateVariables(knowing, { ...empty, messages: messages.slice(2) }, setting).messages).toEqual([
       { role: "developer", content: "D" },
     ])
+    const parts = messageOf("developer", [
+      { type: "text", text: "D" },
+      { type: "text", text: "E" },
+    ])
+    const looping = compiled("{% for m in messages %}{% for p in m.content %}{{ p }}{% endfor %}{% endfor %}")
+    expect(templateVariables(looping, { ...empty, messages: [parts] }, setting).messages).toEqual([
+      {
+        role: "system",
+        content: [
+          { type: "text", text: "D" },
+          { type: "text", text: "E" },
+        ],
+      },
+    ])
     const without = [messageOf("system", "A"), messageOf("user", "u"), messageOf("system", "B")]
     expect(templateVariables(plain, { ...empty, messages: without }, setting).messages).toHaveLength(3)
   })

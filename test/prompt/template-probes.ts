@@ -234,6 +234,7 @@ export const templateProbes: readonly (readonly [template: string, context: stri
   [`{{ ('x' * 100) | pprint }}{{ ('x' * 100 ~ '\n') | pprint }}`, "{}"],
   ["{{ 'a' | attr(1) }}", "{}"],
   ["{{ [] is test }}", "{}"],
+  ["{{ '%05X|%05x|%#06x|%05.0X' % (255, 171, 255, 255) }}{{ '{:#}|{:^ #0_}'.format(1e22, 1e22) }}", "{}"],
   ["{{ 1 is filter }}{{ (1,) is test }}{{ 'odd' is test }}", "{}"],
   [
     "{{ 'é🚀a🚀é'.strip('é🚀') }}{{ '🚀a🚀'.rstrip('🚀') }}{{ 'aXa'.lstrip('a🚀') }}{{ '🚀'.strip('🚀') | length }}",

@@ -118,7 +118,10 @@ function splitWhole(plain: string): [string, string] {
 
 /** A finite magnitude in one of Python's float notations; `type` "" is that of `str`. */
 export function floatDigits(magnitude: number, type: string, precision: number | null, alternate: boolean): string {
-  if (type === "" && precision === null) return floatText(magnitude)
+  if (type === "" && precision === null) {
+    const plain = floatText(magnitude)
+    return alternate && !plain.includes(".") ? plain.replace("e", ".e") : plain
+  }
   const upper = "EFG".includes(type) && type !== ""
   const lower = type.toLowerCase()
   const places = precision ?? 6

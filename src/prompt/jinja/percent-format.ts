@@ -89,7 +89,8 @@ class PercentFormat {
     const missing = Math.abs(wide) - codePoints(sign + body)
     if (missing <= 0) return sign + body
     if (left) return sign + body + " ".repeat(missing)
-    const zeros = flags.includes("0") && isNumber(value) && !"csra".includes(code) && /^\d/.test(body)
+    const zeros =
+      flags.includes("0") && isNumber(value) && !"csra".includes(code) && (/^\d/.test(body) || "xX".includes(code))
     return zeros ? sign + "0".repeat(missing) + body : " ".repeat(missing) + sign + body
   }
 
