@@ -1,13 +1,16 @@
 /** What HTTP clients see of vLLM engines that work, break and come back. */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
 import { rmSync } from "node:fs"
+import { join } from "node:path"
 import { messageOf, outputOf } from "./support/engine-outputs"
+import { freePorts } from "./support/free-ports"
 import { float } from "./support/message-pack"
-import { buildMockEngine, MockEngine } from "./support/mock-engine"
+import { buildMockEngine, judge, MockEngine } from "./support/mock-engine"
 import { makeQwen3Folder } from "./support/qwen3-folder"
 import { checkResponseStream } from "./support/response-grammar"
 import { readEvents, type SentEvent } from "./support/sent-events"
-import { serve } from "./support/serve"
+import { type ServedProcess, serve } from "./support/serve"
+import { StrictEngine } from "./support/strict-decoder"
 import { TestEngine } from "./support/test-engine"
 import { type Reply, until } from "./support/test-server"
 import { startVllmServer, type VllmTestServer } from "./support/vllm-server"
@@ -432,6 +435,8 @@ describe("a front end that ends", () => {
 
 /** A closed connection is enough: nobody waits for a time to pass. */
 const noticedMsMax = 1_000
+/** From the start of a server to an answer of an engine that returns: under a second, if nothing else runs here. */
+const answeredMsMax = 5_000
 
 const mock = buildMockEngine()
 describe.skipIf(!mock.ok)("the stand-in engine", () => {
@@ -467,6 +472,56 @@ describe.skipIf(!mock.ok)("the stand-in engine", () => {
     await until(async () => (await health(server)) === 200, 10_000)
     await expectWorks(server)
     await server.stop()
+  })
+
+  test("outlives servers that are killed or stopped, and the next one answers at once", async () => {
+    const folder = makeQwen3Folder()
+    const port = freePorts(3)
+    const link = ["--engine", "vllm", "--data-parallel-size-local", "0", "--data-parallel-rpc-port", `${port}`]
+    const start = () => serve([folder, ...link, "--engine-records", join(folder, "records")])
+    const ask = (served: ServedProcess, body: object, signal: AbortSignal | null = null) =>
+      fetch(`${served.url}/v1/completions`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ prompt: "Hi", ...body }),
+        signal,
+      })
+    const vocabulary = ["--step-ms", "1", "--vocab", "150000", "--max-model-len", "30000"]
+    await using engine = MockEngine.start(program, `tcp://127.0.0.1:${port}`, vocabulary, true)
+    const running = async (served: ServedProcess): Promise<number> => {
+      const metrics = await (await fetch(`${served.url}/metrics`)).text()
+      return Number(/^vllm:num_requests_running\{.*\} (\S+)$/m.exec(metrics)![1])
+    }
+    let served = await start()
+    await served.printed("engine 0 is ready")
+    for (const signal of ["SIGKILL", "SIGTERM"] as const) {
+      const streams = [1, 2, 3].map(() =>
+        ask(served, { ignore_eos: true, max_tokens: 25_000, stream: true })
+          .then((reply) => reply.text())
+          .catch(() => "cut off"),
+      )
+      await until(async () => (await running(served)) === 3, 10_000)
+      await served.stop(signal)
+      const ends = (await Promise.all(streams)).map((text) => (text.endsWith("data: [DONE]\n\n") ? "done" : text))
+      expect(ends).toEqual(Array(3).fill(signal === "SIGKILL" ? "cut off" : "done"))
+      const startedAt = performance.now()
+      served = await start()
+      await served.printed(/^engine 0 is back from an earlier process of this server, vLLM \S+, window 30000/m)
+      const reply = await ask(served, { max_tokens: 3, ignore_eos: true })
+      const answeredAt = performance.now()
+      expect([reply.status, JSON.parse(await reply.text()).usage.completion_tokens]).toEqual([200, 3])
+      expect(answeredAt - startedAt).toBeLessThan(answeredMsMax)
+    }
+    expect(await served.stop()).toBe(0)
+    const limits = { maxModelLen: 30_000, vocabSize: 151_936 }
+    const messages = engine.messages()
+    const { adds, deaths } = judge(messages, limits)
+    expect([adds, deaths]).toEqual([8, []])
+    // What it had sent before it read an abort may reach the next server, which then says it again.
+    const strict = new StrictEngine(limits)
+    const aborted = messages.filter(({ type }) => type === 1).flatMap(({ body }) => strict.abort(body))
+    expect(new Set(aborted).size).toBe(6)
+    rmSync(folder, { recursive: true })
   })
 
   for (const version of ["0.32.0", "0.33.0"]) {

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { signalGroup } from "../../src/engine/process/process-group"
+import { freePorts } from "../support/free-ports"
 import { seededRandom } from "../support/random"
 import type { Loose } from "../support/transcripts"
 import { comparable, withCloseLogprobs } from "./golden-answer"
@@ -31,6 +32,8 @@ const hostileRequests = 300
 const hostileSeed = 20_261_129
 /** A closed connection is seen at once. Without that, only the next question for a sign of life would tell, after 10 s. */
 const noticedMsMax = 5_000
+/** From the start of a server to the whole answer of an engine that returns; the model alone takes longer to load. */
+const backMsMax = 10_000
 
 const reason = missingRealEngine()
 // Bun reports the hooks of a skipped group as tests without a name, so the groups are not declared at all.
@@ -248,14 +251,18 @@ function hostedEngine(): void {
 function externalEngine(): void {
   let engine: VllmProcess
   let served: Served
+  let start: () => Promise<Served>
 
   beforeAll(async () => {
-    const port = freePort()
+    const port = freePorts(3)
     engine = startVllm(port)
-    served = await Served.start(
-      ...["--data-parallel-rpc-port", `${port}`, "--data-parallel-size-local", "0"],
-      ...["--engine-hang-timeout-ms", "5000"],
-    )
+    start = () =>
+      Served.start(
+        ...["--data-parallel-rpc-port", `${port}`, "--data-parallel-size-local", "0"],
+        // What it is, it has to say itself.
+        ...["--engine-hang-timeout-ms", "5000", "--engine-records", "off"],
+      )
+    served = await start()
     await until(async () => (await served.health()) === 200)
   }, startMsMax)
   afterAll(async () => {
@@ -284,6 +291,29 @@ function externalEngine(): void {
     },
     testMsMax,
   )
+
+  for (const signal of ["SIGKILL", "SIGTERM"] as const) {
+    test(
+      `outlives a server that ends by ${signal}, drops what ran, and serves the next one at once`,
+      async () => {
+        const body = { model: servedName, prompt: "Hi", max_tokens: longReplyTokens }
+        const streams = await Promise.all([1, 2, 3].map(() => served.longStream(completionsPath, body)))
+        const ends = streams.map((stream) => stream.rest().catch(() => ""))
+        await served.process.stop(signal)
+        await Promise.all(ends)
+        const startedAt = performance.now()
+        served = await start()
+        await served.process.printed("engine 0 is back from an earlier process of this server")
+        await checkGolden(served, "completion", goldenRequests.completion!)
+        expect(performance.now() - startedAt).toBeLessThan(backMsMax)
+        expect(served.process.output()).toContain(`${engineVersion}, window ${contextTokensMax}, 16 sequences at once`)
+        // Its own figure, sent with the last step: only what it computes holds blocks.
+        await until(async () => (await served.metric("vllm:kv_cache_usage_perc")) === 0)
+        expect(await served.metric("vllm:num_requests_running")).toBe(0)
+      },
+      testMsMax,
+    )
+  }
 
   test(
     "that ends in order ends what runs in it",
@@ -329,13 +359,6 @@ const isConstrained = /^500 .*"(?:structured_outputs|response_format|tools|text)
 /** The engine's process group, as the server's log names it. */
 function engineGroup(served: Served): number {
   return Number([...served.process.output().matchAll(/^engine: process (\d+): /gm)].at(-1)![1])
-}
-
-function freePort(): number {
-  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } })
-  const { port } = listener
-  listener.stop()
-  return port
 }
 
 /** The text that an event adds to a reply. */

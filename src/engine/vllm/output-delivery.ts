@@ -171,7 +171,7 @@ export class OutputDelivery {
     for (let at = 0; at < strangers.length; at += 3) {
       const id = idText.decode(frames[0]!.subarray(strangers[at + 1]!, strangers[at + 2]!))
       if (!link.dropStranger(id, finish[strangers[at]!] !== Finish.none)) continue
-      this.log(`${link.label} still computes for an earlier process of this server: that is aborted`)
+      this.log(`${link.label} sends what an earlier process of this server asked for: that is aborted`)
     }
   }
 

@@ -226,7 +226,7 @@ describe("outputs", () => {
     expect(engine.aborted).toHaveLength(3)
     expect(running[0]!.receiver.tokenIds).toEqual([7])
     expect(front.log.filter((line) => line.includes("an earlier process"))).toEqual([
-      "engine 0 still computes for an earlier process of this server: that is aborted",
+      "engine 0 sends what an earlier process of this server asked for: that is aborted",
     ])
   })
 

@@ -81,7 +81,7 @@ describe("an engine whose server was killed", () => {
     await second.until(() => second.news.includes("ready 0"))
     await engine.until(() => engine.aborted.length === 2)
     expect([engine.aborted.toSorted(), engine.live]).toEqual([old.toSorted(), []])
-    expect(second.log).toContain("engine 0 still computes for an earlier process of this server: that is aborted")
+    expect(second.log).toContain("engine 0 sends what an earlier process of this server asked for: that is aborted")
     expect(second.log).toContain(`${backLine}, vLLM 0.33.0, window 3900, 64 sequences at once`)
     expect(windows.at(-1)).toBe(3_900)
     expect(second.engine.status()).toMatchObject({ alive: true, ready: true, engines: [{ cacheBlocks: 1_000 }] })
