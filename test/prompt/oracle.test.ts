@@ -69,6 +69,8 @@ function isComparable(theirs: Rendering, ours: Rendering): boolean {
   if ("text" in ours && /range\(.*9007199254740991/.test(ours.text)) return false
   return !(
     "error" in ours &&
-    /complex numbers|not subscriptable|unhashable type: 'slice'|urlize|must be a mapping|too large|\(\\N\)/.test(ours.error)
+    /complex numbers|not subscriptable|unhashable type: 'slice'|urlize|must be a mapping|too large|\(\\N\)/.test(
+      ours.error,
+    )
   )
 }
