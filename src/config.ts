@@ -177,6 +177,11 @@ export interface VllmConfig {
    * can be had; 0 = any that are free.
    */
   readonly dataPort: number | null
+  /**
+   * Host that engines dial for data, where they know this machine by a name that outlives its address; null = `address`, or
+   * where they reached a wildcard.
+   */
+  readonly dataAddress: string | null
   /** Folder where it is kept what engines said when they registered; null = nowhere. */
   readonly recordsDir: string | null
   /** Whether Sluice plays the coordinator of data parallel; `auto` = for mixture-of-experts models with several ranks. */
@@ -305,6 +310,7 @@ export const defaultConfig: Config = {
     address: "127.0.0.1",
     rpcPort: 29_550,
     dataPort: null,
+    dataAddress: null,
     recordsDir: null,
     coordinator: "auto",
     command: null,

@@ -117,6 +117,17 @@ export const engineFlagTable: readonly Flag[] = [
       draft.vllm.dataPort = port
     },
   ),
+  build(
+    "engine",
+    "engine-data-address",
+    addressValue,
+    "What engines dial for data, where a name of Sluice's outlives its address.",
+    null,
+    { unset: "where they reached it" },
+    (draft, address) => {
+      draft.vllm.dataAddress = address
+    },
+  ),
   one(
     "engine",
     "engine-records",

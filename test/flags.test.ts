@@ -66,7 +66,7 @@ describe("serve", () => {
       --engine-url http://a:1/,https://b/x --engine-api-key s --engine-health-interval-ms 7
       --engine http --engine-command vllm --data-parallel-size 3 --data-parallel-size-local 2
       --data-parallel-address [::1] --data-parallel-rpc-port 0 --data-parallel-coordinator on
-      --engine-data-port 7000 --engine-records /r
+      --engine-data-port 7000 --engine-data-address sluice.here --engine-records /r
       --structured-outputs-config {"backend":"outlines"} --structured-outputs-config.backend guidance
       --lora-modules a=/a {"name":"b","path":"/b","base_model_name":"m","is_3d_lora_weight":true}
       --engine-startup-timeout 1.5 --engine-hang-timeout-ms 1 --engine-utility-timeout-ms 2 --engine-stop-timeout-ms 3
@@ -170,6 +170,7 @@ describe("serve", () => {
         address: "::1",
         rpcPort: 0,
         dataPort: 7000,
+        dataAddress: "sluice.here",
         recordsDir: "/r",
         coordinator: "on",
         // Only --engine vllm starts one (flags-engine.test.ts).

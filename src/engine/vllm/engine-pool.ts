@@ -263,7 +263,8 @@ export class EnginePool {
     const { greeting } = link
     const data = this.places.of(link.rank)?.addresses
     if (greeting === null || data === undefined) return
-    const host = isWildcard(this.config.address) ? hostOf(greeting.local) : this.config.address
+    const { address, dataAddress } = this.config
+    const host = dataAddress ?? (isWildcard(address) ? hostOf(greeting.local) : address)
     const advertised = (address: string): string => tcpAddress(host, portOf(address))
     const coordinator = this.coordination?.addresses ?? null
     const body = this.control.init(

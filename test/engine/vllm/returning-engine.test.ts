@@ -356,6 +356,21 @@ describe("the ports for data", () => {
     await answers(second)
   })
 
+  test("may be dialled by a name, which outlives an address", async () => {
+    const succession = new Succession({ address: "0.0.0.0", dataAddress: "localhost" })
+    const at = `tcp://127.0.0.1:${succession.rpcPort}`
+    const first = succession.open()
+    const engine = await first.attach({ address: at })
+    expect(engine.init.addresses).toMatchObject({
+      inputs: [`tcp://localhost:${succession.rpcPort + 1}`],
+      outputs: [`tcp://localhost:${succession.rpcPort + 2}`],
+    })
+    kill(first)
+    const second = succession.open({ address: "127.0.0.1" })
+    await second.until(() => second.news.includes("ready 0"))
+    await answers(second)
+  })
+
   test("are free ones where the operator says so, and for engines that are started here", async () => {
     const succession = new Succession()
     const none = succession.open({ dataPort: 0 })
