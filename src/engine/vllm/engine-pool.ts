@@ -54,7 +54,7 @@ const lastOutputsMs = 100
 /** Every so often each engine is asked whether its machine is still there; it has as long to answer. */
 const heartbeatMs = 10_000
 /** An engine that comes back opens both its connections within a tenth of a second; later it is said what is missing. */
-const halfOpenMs = 10_000
+const halfOpenMs = 2_000
 /** The call that shows whether an engine steps: cheap, and known to all versions. */
 export const probeMethod = "is_sleeping"
 
@@ -471,9 +471,9 @@ export class EnginePool {
     let failure = answer.ok || answer.error.kind === "utility_failed" ? null : answer.error
     if (failure === null && link.state === "starting" && link.toldBy !== "engine") {
       const said = await askFacts(link, utilityTimeoutMs)
-      if (!("facts" in said)) failure = said
+      if (!said.ok) failure = said.error
       // It may have registered meanwhile: it was loading its model when the earlier process ended.
-      else if (said.facts !== null && link.state === "starting") this.take(link, said.facts, "engine")
+      else if (said.value !== null && link.state === "starting") this.take(link, said.value, "engine")
     }
     link.verifies = false
     // Lost while a call was waiting; what opens its connections again verifies again.

@@ -1,4 +1,5 @@
 /** Engines that registered with an earlier process of this server: whether they are taken, and what they are. */
+import { ok, type Result } from "../../result"
 import { type EngineFacts, factsOf } from "./engine-facts"
 import type { EngineLink } from "./engine-link"
 import type { EngineRecord } from "./engine-records"
@@ -36,12 +37,12 @@ export function whyNotTaken(record: EngineRecord | null, served: ServedModel): s
 export async function askFacts(
   link: EngineLink,
   timeoutMs: number,
-): Promise<{ readonly facts: EngineFacts | null } | UtilityFailure> {
+): Promise<Result<EngineFacts | null, UtilityFailure>> {
   const said = await link.call(registrationMethod, [], timeoutMs)
-  if (!said.ok) return said.error.kind === "utility_failed" ? { facts: null } : said.error
+  if (!said.ok) return said.error.kind === "utility_failed" ? ok(null) : said
   const { value } = said
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return { facts: null }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return ok(null)
   const facts = factsOf(value)
   // What no registration lacks: else it is another method of that name.
-  return { facts: facts.contextTokensMax === null ? null : facts }
+  return ok(facts.contextTokensMax === null ? null : facts)
 }

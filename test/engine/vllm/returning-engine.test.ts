@@ -309,6 +309,8 @@ describe("an engine that lost its rank", () => {
     kill(first)
     const second = succession.open()
     await second.said("engine 0 served an earlier process of this server; it is asked whether it works")
+    await second.said("engine 0 of an earlier process opens no input connection: it must be started again")
+    expect(second.engine.status()).toMatchObject({ alive: false, ready: false })
     await second.attach()
     await answers(second)
   })
