@@ -3,7 +3,7 @@
  * arguments, random format specifications and clock codes, calls with callers, white space of all kinds around tags,
  * and templates with a few characters changed, most of which Jinja cannot read. A seed decides everything.
  */
-import { seededRandom } from "../support/random"
+import { RandomChoices, seededRandom } from "../support/random"
 import { type RandomTemplate, randomTemplate } from "./random-template"
 
 /** The odd template of a seed. Its variables are those of `randomTemplate`. */
@@ -70,29 +70,11 @@ const names =
   )
 const spaces = ["", "", " ", "\n", "\r\n", "\t", "  ", "\n  ", "\u00a0", "\u2028", "\u3000", "\v", "\f", "\u0085", "\r"]
 
-class OddAuthor {
-  private readonly random: () => number
-
-  constructor(random: () => number) {
-    this.random = random
-  }
-
+class OddAuthor extends RandomChoices {
   write(plain: string): string {
     const kind = this.below(10)
     if (kind < 2) return this.changed(plain)
     return Array.from({ length: 1 + this.below(3) }, () => this.statement()).join(this.pick(spaces))
-  }
-
-  private below(limit: number): number {
-    return Math.floor(this.random() * limit)
-  }
-
-  private pick<Item>(items: readonly Item[]): Item {
-    return items[this.below(items.length)]!
-  }
-
-  private chance(part: number): boolean {
-    return this.random() < part
   }
 
   /** A template with one or two places deleted, doubled, swapped or written over. */

@@ -2,7 +2,7 @@
  * Random templates by Jinja's grammar, mostly with the kinds of values that an operation takes, so that most of them
  * render; now and then with any, so that errors are compared as well. A seed decides everything.
  */
-import { seededRandom } from "../support/random"
+import { RandomChoices, seededRandom } from "../support/random"
 
 /** One template with the JSON text of its variables. */
 export interface RandomTemplate {
@@ -49,30 +49,13 @@ const texts = [
   "'x=1'",
 ]
 
-class Author {
-  private readonly random: () => number
+class Author extends RandomChoices {
   private loops = 0
   private made = 0
-
-  constructor(random: () => number) {
-    this.random = random
-  }
 
   write(): RandomTemplate {
     const statements = Array.from({ length: 1 + this.below(4) }, () => this.statement(3))
     return { template: statements.join(""), context: this.context() }
-  }
-
-  private below(limit: number): number {
-    return Math.floor(this.random() * limit)
-  }
-
-  private pick<Item>(items: readonly Item[]): Item {
-    return items[this.below(items.length)]!
-  }
-
-  private chance(part: number): boolean {
-    return this.random() < part
   }
 
   private context(): string {

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { parseJsonText } from "../../src/http/json-text"
 import type { TemplateClock } from "../../src/prompt/jinja/run"
 import { compileTemplate, type TemplateVariables } from "../../src/prompt/template"
-import { prepareEnvironment, run } from "../support/python-environment"
+import { askScript, prepareEnvironment, run } from "../support/python-environment"
 
 const root = join(import.meta.dir, "../..")
 const environment = join(import.meta.dir, ".venv")
@@ -31,19 +31,8 @@ export async function openOracle(): Promise<string> {
 
 /** What the reference makes of each job's contexts, in order. */
 export async function askOracle(jobs: readonly RenderingJob[]): Promise<readonly (readonly Rendering[])[]> {
-  const input = jobs.map((job) => `${JSON.stringify(job)}\n`).join("")
-  const child = Bun.spawn([oraclePython, "-B", script], { stdin: new Blob([input]), stdout: "pipe", stderr: "pipe" })
-  const [out, errors, code] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-    child.exited,
-  ])
-  if (code !== 0) throw new Error(`the oracle ended with ${code}:\n${errors}`)
   // The script writes this shape.
-  return out
-    .trim()
-    .split("\n")
-    .map((line) => JSON.parse(line) as Rendering[])
+  return (await askScript([oraclePython, "-B", script], jobs)) as Rendering[][]
 }
 
 /** What we make of them. */

@@ -11,8 +11,38 @@ export function missingPython(): string | null {
 }
 
 /** Runs a command to its end and gives what it printed; throws with all of it when it fails. */
-export async function run(...command: readonly string[]): Promise<string> {
-  const child = Bun.spawn([...command], { stdin: "ignore", stdout: "pipe", stderr: "pipe" })
+export function run(...command: readonly string[]): Promise<string> {
+  return runWith("", {}, ...command)
+}
+
+/**
+ * Asks a script of a reference's environment, many questions at once: a line of JSON in and one out for each. A text is a
+ * question in JSON. `env` comes on top of this process's.
+ */
+export async function askScript(
+  command: readonly string[],
+  questions: readonly (object | string)[],
+  env: { readonly [name: string]: string } = {},
+): Promise<unknown[]> {
+  const lines = questions.map((each) => `${typeof each === "string" ? each : JSON.stringify(each)}\n`).join("")
+  const out = await runWith(lines, { PYTHONIOENCODING: "utf-8", ...env }, ...command)
+  return out
+    .trim()
+    .split("\n")
+    .map((line): unknown => JSON.parse(line))
+}
+
+async function runWith(
+  input: string,
+  env: { readonly [name: string]: string },
+  ...command: readonly string[]
+): Promise<string> {
+  const child = Bun.spawn([...command], {
+    env: { ...process.env, ...env },
+    stdin: new Blob([input]),
+    stdout: "pipe",
+    stderr: "pipe",
+  })
   const [out, errors, code] = await Promise.all([
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),

@@ -8,3 +8,26 @@ export function seededRandom(seed: number): () => number {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
   }
 }
+
+/** Choices by such numbers. */
+export class RandomChoices {
+  private readonly random: () => number
+
+  constructor(random: () => number) {
+    this.random = random
+  }
+
+  /** A whole number from 0 up to, and without, `limit`. */
+  below(limit: number): number {
+    return Math.floor(this.random() * limit)
+  }
+
+  pick<Item>(items: readonly Item[]): Item {
+    return items[this.below(items.length)]!
+  }
+
+  /** True in that part of all cases. */
+  chance(part: number): boolean {
+    return this.random() < part
+  }
+}

@@ -5,7 +5,7 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { DeepseekVersion } from "../../../src/prompt/deepseek/turn"
-import { run } from "../../support/python-environment"
+import { askScript, run } from "../../support/python-environment"
 
 const root = join(import.meta.dir, "../../..")
 const environment = join(import.meta.dir, ".venv")
@@ -25,24 +25,10 @@ export type DeepseekAnswer = { readonly text: string } | { readonly error: strin
 /** Answers questions (scripts/deepseek-oracle.py), many at once. */
 export async function askDeepseek(questions: readonly DeepseekQuestion[]): Promise<readonly DeepseekAnswer[]> {
   await takeEncoders()
-  const lines = questions.map(({ version, body }) => `{"version":"${version}","body":${body}}\n`)
-  const child = Bun.spawn([join(environment, "bin/python"), "-B", join(root, "scripts/deepseek-oracle.py"), encoders], {
-    env: { ...process.env, PYTHONIOENCODING: "utf-8" },
-    stdin: new Blob(lines),
-    stdout: "pipe",
-    stderr: "pipe",
-  })
-  const [out, errors, code] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-    child.exited,
-  ])
-  if (code !== 0) throw new Error(`deepseek-oracle.py ended with ${code}:\n${errors}`)
+  const lines = questions.map(({ version, body }) => `{"version":"${version}","body":${body}}`)
+  const command = [join(environment, "bin/python"), "-B", join(root, "scripts/deepseek-oracle.py"), encoders]
   // The script writes this shape.
-  return out
-    .trim()
-    .split("\n")
-    .map((line) => JSON.parse(line) as DeepseekAnswer)
+  return (await askScript(command, lines)) as DeepseekAnswer[]
 }
 
 /** Fetches the package without what it depends on, keeps the few files that are asked, and drops the rest. */

@@ -4,7 +4,7 @@
  */
 import { existsSync, mkdirSync } from "node:fs"
 import { join } from "node:path"
-import { prepareEnvironment } from "../../support/python-environment"
+import { askScript, prepareEnvironment } from "../../support/python-environment"
 
 const root = join(import.meta.dir, "../../..")
 const environment = join(import.meta.dir, ".venv")
@@ -24,22 +24,8 @@ export interface ParsedMessage {
 export async function askHarmony(questions: readonly (object | string)[]): Promise<unknown[]> {
   await prepareEnvironment(environment, join(import.meta.dir, "requirements.txt"))
   await writeRanks()
-  const child = Bun.spawn([join(environment, "bin/python"), "-B", join(root, "scripts/harmony-oracle.py")], {
-    env: { ...process.env, TIKTOKEN_ENCODINGS_BASE: ranksFolder, PYTHONIOENCODING: "utf-8" },
-    stdin: new Blob([questions.map((each) => `${typeof each === "string" ? each : JSON.stringify(each)}\n`).join("")]),
-    stdout: "pipe",
-    stderr: "pipe",
-  })
-  const [out, errors, code] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-    child.exited,
-  ])
-  if (code !== 0) throw new Error(`harmony-oracle.py ended with ${code}:\n${errors}`)
-  return out
-    .trim()
-    .split("\n")
-    .map((line): unknown => JSON.parse(line))
+  const command = [join(environment, "bin/python"), "-B", join(root, "scripts/harmony-oracle.py")]
+  return askScript(command, questions, { TIKTOKEN_ENCODINGS_BASE: ranksFolder })
 }
 
 /** Lines of `base64 rank`, whose digest the reference checks. */

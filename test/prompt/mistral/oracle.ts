@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { askScript } from "../../support/python-environment"
 import { prepareReferences, python } from "../../tokenizer/vocabularies"
 import { tekkenFile, type Version, versions } from "./vocabularies"
 
@@ -11,22 +12,7 @@ export type MistralAnswer = readonly number[] | { readonly refused: string }
 /** Answers questions (scripts/mistral-oracle.py), many at once; a text is a question in JSON. */
 export async function askMistral(questions: readonly (object | string)[]): Promise<unknown[]> {
   await prepareReferences()
-  const child = Bun.spawn([python, "-B", join(import.meta.dir, "../../../scripts/mistral-oracle.py")], {
-    env: { ...process.env, PYTHONIOENCODING: "utf-8" },
-    stdin: new Blob([questions.map((each) => `${typeof each === "string" ? each : JSON.stringify(each)}\n`).join("")]),
-    stdout: "pipe",
-    stderr: "pipe",
-  })
-  const [out, errors, code] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-    child.exited,
-  ])
-  if (code !== 0) throw new Error(`mistral-oracle.py ended with ${code}:\n${errors}`)
-  return out
-    .trim()
-    .split("\n")
-    .map((line): unknown => JSON.parse(line))
+  return askScript([python, "-B", join(import.meta.dir, "../../../scripts/mistral-oracle.py")], questions)
 }
 
 /** Prompts of requests, each a version and a chat completion's body in JSON. */
