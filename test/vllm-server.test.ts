@@ -309,7 +309,7 @@ test("timings are those of the engine's own clock, and the first token's latency
 })
 
 test("what an engine says of transfers comes back, whichever the API", async () => {
-  const server = await startVllmServer()
+  const server = await startVllmServer({}, {}, { enableScaleOut: true })
   const engine = await server.attach({ stepMs: null })
   const transfers = {
     kv_transfer_params: { do_remote_decode: true, remote_block_ids: [1, 2], remote_host: "a" },
@@ -339,6 +339,19 @@ test("what an engine says of transfers comes back, whichever the API", async () 
       if (!isResponses) continue
       const events = readEvents((await send({ stream: true })).text)
       expect(events.at(-1)!.json.response).toMatchObject(expected)
+    }
+    for (const stream of [false, true]) {
+      const body = { token_ids: [1, 2], sampling_params: { max_tokens: 2 }, stream, ...transfers }
+      const reply = server.post("/inference/v1/generate", body)
+      await engine.until(() => engine.live.length === 1)
+      expect(engine.adds.at(-1)!.sampling_params).toMatchObject({ extra_args: transfers })
+      const [requestId] = engine.live
+      engine.sayOutputs([outputOf({ requestId: requestId!, tokenIds: [100], fields: { 5: 1, 8: kvSaid, 9: ecSaid } })])
+      engine.end(requestId!)
+      const { text } = await reply
+      const said = stream ? JSON.parse(text.split("\n\n").at(-3)!.slice("data: ".length)) : JSON.parse(text)
+      // A chunk leaves out what there is none of.
+      expect({ kv_transfer_params: null, ec_transfer_params: null, ...said }).toMatchObject(expected)
     }
   }
   engine.vanish()

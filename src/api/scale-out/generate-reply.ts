@@ -29,7 +29,7 @@ export function presentGenerate(exchange: Exchange<GenerateAsk>, folds: readonly
     mm_placeholders: ask.returnTokenIds ? placeholders(exchange) : null,
     metrics: hasMetrics ? timingBody(outcome) : null,
     kv_transfer_params: outcome?.kvTransferParams ?? null,
-    ec_transfer_params: null,
+    ec_transfer_params: outcome?.ecTransferParams ?? null,
     output_mode: ask.outputMode,
     choices: folds.map((fold, index) => ({
       index,
@@ -164,8 +164,11 @@ class GenerateChoice extends FoldView {
     const places = this.isFirst && ask.returnTokenIds ? placeholders(exchange) : null
     const spans = places === null ? "" : `,"mm_placeholders":${jsonLine(places)}`
     this.isFirst = false
-    const params = outcome?.kvTransferParams ?? null
-    const transfer = params === null ? "" : `,"kv_transfer_params":${jsonLine(params)}`
+    const kv = outcome?.kvTransferParams ?? null
+    const ec = outcome?.ecTransferParams ?? null
+    const transfer =
+      (kv === null ? "" : `,"kv_transfer_params":${jsonLine(kv)}`) +
+      (ec === null ? "" : `,"ec_transfer_params":${jsonLine(ec)}`)
     this.write(
       `${this.head},"token_ids":[${ids.join(",")}],"finish_reason":${finish},"stop_reason":${stopReason},` +
         `"logprobs":${logprobs}${text}}],"usage":${usage}${promptIds}${spans}${promptLogs}${transfer}}\n\n`,
