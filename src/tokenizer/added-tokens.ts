@@ -129,6 +129,8 @@ export class AddedTokens {
         start = Math.max(start, textStart)
       }
       if (token.rstrip) while (end < text.length && this.isWhiteSpace(text.charCodeAt(end))) end += 1
+      // White space that was all taken along: nothing is left to be a token.
+      if (start >= end) continue
       if (textStart < start && !onText(textStart, start)) return
       if (!onToken(token, start, end)) return
       textStart = end

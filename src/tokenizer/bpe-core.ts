@@ -208,7 +208,8 @@ export class BpeCore {
 
   /**
    * Ids of the text to `out` from index `at` on; gives the index behind the last. Stops early once there are more than
-   * `tokensMax`. A negative number -n: `out` is too short, n is enough. `pieceTooLong`: see there.
+   * `tokensMax`. A negative number -n: `out` is too short, and has to hold n at least, which is enough unless a normal
+   * form makes the rest of the text longer. `pieceTooLong`: see there.
    */
   encode(text: string, out: Uint32Array, at: number, tokensMax: number): number {
     return this.run(this.family, text, out, asItIs, at, tokensMax)
@@ -237,7 +238,8 @@ export class BpeCore {
     const normalizes = written !== length && this.form !== null
     const count = this.encodeWindow(written, true, idsLeft(tokensMax, 0), cuts, normalizes)
     if (count < 0) return notPlain
-    if (at + count > out.length) return -(at + length * 3)
+    // A form has more bytes than the text, so it may have more ids than the text could have.
+    if (at + count > out.length) return -(at + Math.max(count, length * 3))
     copyIds(this.ids, count, out, at)
     return at + count
   }
@@ -315,7 +317,7 @@ export class BpeCore {
         count = this.encodeWindow(held, final, most, road === plainAndCut, normalizes)
         if (count < 0) return this.done(notPlain)
       }
-      if (to + count > out.length) return -(at + length * 3)
+      if (to + count > out.length) return -Math.max(at + length * 3, to + count)
       copyIds(this.ids, count, out, to)
       if (ends !== null) ends.set(this.ends.subarray(0, count), to)
       to += count

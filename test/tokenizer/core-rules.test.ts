@@ -212,6 +212,26 @@ describe("NFC in the core", () => {
     expectSame("\u0958".repeat(1000))
   })
 
+  test("says how much room ids take that are more than the text has bytes", () => {
+    // One window, and several: six bytes and ids for one unit, behind text that is its own form.
+    for (const text of ["\u0fb9".repeat(5000), "a b ".repeat(32_000) + "\u0fb9".repeat(30_000)]) {
+      const ids = idsByJavaScript(core, added, text, form)
+      let room = 8
+      for (let tries = 0; ; tries++) {
+        const some = new Uint32Array(room)
+        const end = core.encodePlain(text, null, true, some, 0, Infinity)
+        if (end >= 0) {
+          expect(Bun.deepEquals([...some.subarray(0, end)], ids)).toBe(true)
+          break
+        }
+        // More each time, or the caller would ask for ever.
+        expect(-end).toBeGreaterThan(room)
+        expect(tries).toBeLessThan(5)
+        room = -end
+      }
+    }
+  })
+
   test("is not offered where a text in its form could spell an added token", () => {
     const producible = new Set<string>()
     for (let code = 0x80; code <= 0x10ffff; code++) {

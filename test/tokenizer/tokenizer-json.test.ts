@@ -193,6 +193,39 @@ describe("added tokens", () => {
     expect(aligned.ok && Array.from(aligned.value.offsets)).toEqual([0, 1, 0, 1, 1, 3, 3, 8, 8, 11])
   })
 
+  test("of white space that another token took along, nothing is left", () => {
+    const tokenizer = withParts({}, [
+      added(265, "<r>", { rstrip: true }),
+      added(266, "\n", { lstrip: true }),
+      added(267, "\t", { lstrip: true, rstrip: true }),
+    ])
+    const ids = (text: string): number[] => {
+      const encoded = tokenizer.encode(text, { addSpecialTokens: false })
+      return encoded.ok ? Array.from(encoded.value) : []
+    }
+    expect(ids("<r>\na")).toEqual([265, 97])
+    expect(ids("<r>\na\n")).toEqual([265, 97, 266])
+    expect(ids("a\t\t\tb")).toEqual([97, 267, 98])
+  })
+
+  test("a form that is longer than the text has room, however little the caller gave", () => {
+    const tokenizer = withParts({ normalizer: { type: "NFC" } })
+    // Six bytes for three, each a token.
+    const spelled = Array.from(new TextEncoder().encode("\u0f90\u0fb5"))
+    for (const count of [1, 2, 5000, 40_000]) {
+      const text = `a${"\u0fb9".repeat(count)}`
+      const wanted = [97, ...Array.from({ length: count }, () => spelled).flat()]
+      const encoded = tokenizer.encode(text, { addSpecialTokens: false })
+      expect(encoded.ok && Bun.deepEquals(Array.from(encoded.value), wanted)).toBe(true)
+      for (const room of [0, 1, 3, 4, 3 * text.length, 3 * text.length + 1]) {
+        const out = new Uint32Array(room)
+        const reached = tokenizer.encodeInto(text, out, { addSpecialTokens: false })
+        expect(reached).toEqual({ ok: true, value: wanted.length })
+        expect(Bun.deepEquals(Array.from(out), [...wanted, ...Array(room).fill(0)].slice(0, room))).toBe(true)
+      }
+    }
+  })
+
   test("ids are those that the reference gives, whatever the file says", () => {
     const tokenizer = withParts({}, [added(900, "<x>"), added(7, "the")])
     expect([tokenizer.tokenToId("<x>"), tokenizer.tokenToId("the"), tokenizer.vocabSize]).toEqual([265, 257, 266])
