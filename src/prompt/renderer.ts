@@ -1,5 +1,5 @@
 import type { Conversation } from "../ir/conversation"
-import type { Result } from "../result"
+import { err, type Result } from "../result"
 import type { EncodeFailure } from "../tokenizer/tokenizer"
 import type { TemplateRefused } from "./template"
 
@@ -37,6 +37,11 @@ export interface ConversationRefused {
   readonly param: string | null
 }
 
+/** Refuses a conversation; `param` null = no field of the request alone. */
+export function refused(message: string, param: string | null = "messages"): Result<never, ConversationRefused> {
+  return err({ kind: "conversation_refused", message, param })
+}
+
 /** A text that is longer than the window could ever hold. */
 export interface TextTooLong {
   readonly kind: "text_too_long"
@@ -53,4 +58,9 @@ export interface NoChatTemplate {
 export interface RendererUnusable {
   readonly kind: "renderer_unusable"
   readonly message: string
+}
+
+/** Refuses a vocabulary, or a setting in its files. */
+export function unusable(message: string): Result<never, RendererUnusable> {
+  return err({ kind: "renderer_unusable", message })
 }

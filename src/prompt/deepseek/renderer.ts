@@ -1,19 +1,21 @@
 import type { Conversation } from "../../ir/conversation"
-import { err, ok, type Result } from "../../result"
+import { ok, type Result } from "../../result"
 import type { Tokenizer } from "../../tokenizer/tokenizer"
 import { encodeSegments } from "../encode-segments"
 import { GuardedWriter, type GuardSetting } from "../guarded-writer"
-import type {
-  ConversationRefused,
-  EncodeBounds,
-  PromptRenderer,
-  RenderedPrompt,
-  RendererUnusable,
-  RenderFailure,
+import {
+  type ConversationRefused,
+  type EncodeBounds,
+  type PromptRenderer,
+  type RenderedPrompt,
+  type RendererUnusable,
+  type RenderFailure,
+  refused,
+  unusable,
 } from "../renderer"
 import { JsonTooLarge } from "./dsml"
 import { controlTokens, requiredTokens, tokens } from "./tokens"
-import { type DeepseekVersion, refused } from "./turn"
+import type { DeepseekVersion } from "./turn"
 import { v4Text } from "./v4"
 import { v32Text } from "./v32"
 
@@ -26,9 +28,9 @@ export function openDeepseekRenderer(
   version: DeepseekVersion,
 ): Result<PromptRenderer, RendererUnusable> {
   const missing = requiredTokens.find((token) => setting.tokenizer.tokenToId(token) < 0)
-  if (missing === undefined) return ok(new DeepseekRenderer(setting, version))
-  const message = `the vocabulary has no token ${missing}, which prompts in DeepSeek's formats need`
-  return err({ kind: "renderer_unusable", message })
+  return missing === undefined
+    ? ok(new DeepseekRenderer(setting, version))
+    : unusable(`the vocabulary has no token ${missing}, which prompts in DeepSeek's formats need`)
 }
 
 class DeepseekRenderer implements PromptRenderer {

@@ -1,8 +1,7 @@
 import type { Conversation, Json } from "../../ir/conversation"
 import { spellingOf } from "../../ir/json-spelling"
 import { ok, type Result } from "../../result"
-import type { ConversationRefused } from "../renderer"
-import { refused } from "./turn"
+import { type ConversationRefused, refused } from "../renderer"
 
 type Kwargs = Conversation["templateKwargs"]
 

@@ -1,6 +1,6 @@
 import type { Conversation, HistoryCall, Json, Message } from "../../ir/conversation"
-import { err, ok, type Result } from "../../result"
-import type { ConversationRefused } from "../renderer"
+import { ok, type Result } from "../../result"
+import { type ConversationRefused, refused } from "../renderer"
 import { tokens } from "./tokens"
 
 /** The formats, by the models that read them. */
@@ -101,9 +101,4 @@ export function readOpenEnd(conversation: Conversation): Result<boolean, Convers
   return canGoOn
     ? ok(true)
     : refused("continue_final_message needs a last message of the assistant with text, and no calls.")
-}
-
-/** A refusal that names the field of the request. */
-export function refused(message: string, param = "messages"): Result<never, ConversationRefused> {
-  return err({ kind: "conversation_refused", message, param })
 }

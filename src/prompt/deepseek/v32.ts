@@ -1,12 +1,12 @@
 import type { Conversation } from "../../ir/conversation"
 import { ok, type Result } from "../../result"
 import { functionJson } from "../function-json"
-import type { ConversationRefused } from "../renderer"
+import { type ConversationRefused, refused } from "../renderer"
 import { callsText, v32Tags } from "./dsml"
 import { readV32Thinking } from "./setting"
 import { tokens } from "./tokens"
 import { v32ToolsText } from "./tool-text"
-import { emptyTurn, readOpenEnd, readTurns, refused, type Turn } from "./turn"
+import { emptyTurn, readOpenEnd, readTurns, type Turn } from "./turn"
 
 /**
  * A conversation as DeepSeek V3.2 reads it:

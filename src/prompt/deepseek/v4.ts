@@ -1,13 +1,13 @@
 import type { Conversation, Json } from "../../ir/conversation"
 import { ok, type Result } from "../../result"
 import { functionJson } from "../function-json"
-import type { ConversationRefused } from "../renderer"
+import { type ConversationRefused, refused } from "../renderer"
 import { callsText, v4Tags, v41Tags } from "./dsml"
 import { effortText } from "./effort-text"
 import { readsAsTrue, readV4Setting, readV41Setting, type V4Setting } from "./setting"
 import { taskTokens, tokens } from "./tokens"
 import { responseFormatText, v4ToolsText } from "./tool-text"
-import { emptyTurn, readOpenEnd, readTurns, refused, type Turn } from "./turn"
+import { emptyTurn, readOpenEnd, readTurns, type Turn } from "./turn"
 import { lastQuestion, mergeTurns, sortResults, type V4Turn, withoutOldTurns } from "./v4-turns"
 
 /** The two formats that this file writes. */

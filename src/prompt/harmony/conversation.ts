@@ -1,6 +1,6 @@
 import type { Conversation, HistoryCall, Message } from "../../ir/conversation"
 import { err, ok, type Result } from "../../result"
-import type { ConversationRefused } from "../renderer"
+import { type ConversationRefused, refused } from "../renderer"
 import { jsonText } from "./json-text"
 import { developerMessage, type HarmonyMessage, harmonyMessage, systemMessage } from "./message"
 import { type HarmonySetting, readSystemFacts } from "./setting"
@@ -147,8 +147,4 @@ function textOf({ content }: Message): string | null {
 function textsOf({ content }: Message): string[] {
   if (content === null || typeof content === "string") return [content ?? ""]
   return content.flatMap((part) => (part.type === "text" ? [part.text] : []))
-}
-
-function refused(message: string, param: string | null): Result<never, ConversationRefused> {
-  return err({ kind: "conversation_refused", message, param })
 }

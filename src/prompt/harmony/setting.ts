@@ -1,6 +1,6 @@
 import type { Json } from "../../ir/conversation"
-import { err, ok, type Result } from "../../result"
-import type { ConversationRefused } from "../renderer"
+import { ok, type Result } from "../../result"
+import { type ConversationRefused, refused } from "../renderer"
 import { reasoningEfforts, type SystemFacts } from "./message"
 import { builtInTools, type ToolNamespace } from "./tool-text"
 
@@ -78,8 +78,4 @@ function readBuiltInTools(names: Json): ToolNamespace[] | null {
 function dayOf(date: Date): string {
   const part = (value: number): string => String(value).padStart(2, "0")
   return `${date.getFullYear()}-${part(date.getMonth() + 1)}-${part(date.getDate())}`
-}
-
-function refused(message: string, param: string): Result<never, ConversationRefused> {
-  return err({ kind: "conversation_refused", message, param })
 }

@@ -1,7 +1,7 @@
-import { err, ok, type Result } from "../../result"
+import { ok, type Result } from "../../result"
 import type { EncodeFailure, Tokenizer } from "../../tokenizer/tokenizer"
 import { type EncodeSegments, PromptWriter } from "../prompt-writer"
-import type { EncodeBounds, RenderedPrompt, RendererUnusable, TextTooLong } from "../renderer"
+import { type EncodeBounds, type RenderedPrompt, type RendererUnusable, type TextTooLong, unusable } from "../renderer"
 import type { HarmonyMessage } from "./message"
 
 /** The special tokens that frame messages, by name. */
@@ -39,10 +39,6 @@ export function harmonyVocabulary(tokenizer: Tokenizer): Result<HarmonyVocabular
   const { encodeSegments } = tokenizer
   if (encodeSegments === undefined) return unusable("the tokenizer cannot keep special tokens out of a prompt's text")
   return ok({ ids, encodeSegments: encodeSegments.bind(tokenizer) })
-}
-
-function unusable(message: string): Result<never, RendererUnusable> {
-  return err({ kind: "renderer_unusable", message })
 }
 
 /**

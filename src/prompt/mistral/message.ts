@@ -1,6 +1,6 @@
 import type { ContentPart, Conversation, HistoryCall, Message } from "../../ir/conversation"
-import { err, ok, type Result } from "../../result"
-import type { ConversationRefused } from "../renderer"
+import { ok, type Result } from "../../result"
+import { type ConversationRefused, refused } from "../renderer"
 
 /** A stretch of a message's content. */
 export type MistralChunk =
@@ -116,9 +116,4 @@ function withReasoning(
 
 function shortId(id: string): string {
   return id.length <= callIdLength ? id : Array.from(id).slice(-callIdLength).join("")
-}
-
-/** A conversation that the format has no place for. */
-export function refused(message: string, param: string | null = "messages"): Result<never, ConversationRefused> {
-  return err({ kind: "conversation_refused", message, param })
 }

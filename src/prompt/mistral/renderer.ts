@@ -1,15 +1,16 @@
 import type { Conversation } from "../../ir/conversation"
 import { ok, type Result } from "../../result"
 import type { Tokenizer } from "../../tokenizer/tokenizer"
-import type {
-  ConversationRefused,
-  EncodeBounds,
-  PromptRenderer,
-  RenderedPrompt,
-  RendererUnusable,
-  RenderFailure,
+import {
+  type ConversationRefused,
+  type EncodeBounds,
+  type PromptRenderer,
+  type RenderedPrompt,
+  type RendererUnusable,
+  type RenderFailure,
+  refused,
 } from "../renderer"
-import { mistralMessages, refused } from "./message"
+import { mistralMessages } from "./message"
 import { normalForm } from "./normal-form"
 import type { MistralSetting } from "./setting"
 import { MistralWriter } from "./tokens"

@@ -1,5 +1,5 @@
-import { err, ok, type Result } from "../../result"
-import type { RendererUnusable } from "../renderer"
+import { ok, type Result } from "../../result"
+import { type RendererUnusable, unusable } from "../renderer"
 
 /** Generations of Mistral's format whose prompts are written. */
 export const mistralVersions = [3, 7, 11, 13, 15] as const
@@ -64,8 +64,4 @@ function settingOf(version: MistralVersion, efforts: ReasoningEfforts | null): M
 
 function recordOf(value: unknown): { readonly [key: string]: unknown } | null {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : null
-}
-
-function unusable(message: string): Result<never, RendererUnusable> {
-  return err({ kind: "renderer_unusable", message })
 }

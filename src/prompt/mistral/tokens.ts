@@ -5,8 +5,14 @@ import { templateValue } from "../jinja/json-value"
 import { Dictionary, type Value } from "../jinja/value"
 import { PromptWriter } from "../prompt-writer"
 import { type PythonJsonFailure, pythonJsonText, readPythonJson } from "../python-json"
-import type { ConversationRefused, EncodeBounds, RenderedPrompt, TextTooLong } from "../renderer"
-import { type MistralCall, type MistralChunk, type MistralContent, type MistralMessage, refused } from "./message"
+import {
+  type ConversationRefused,
+  type EncodeBounds,
+  type RenderedPrompt,
+  refused,
+  type TextTooLong,
+} from "../renderer"
+import type { MistralCall, MistralChunk, MistralContent, MistralMessage } from "./message"
 import type { NormalConversation } from "./normal-form"
 import type { MistralVersion } from "./setting"
 import { isFilled } from "./validity"

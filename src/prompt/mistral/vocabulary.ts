@@ -1,7 +1,7 @@
-import { err, ok, type Result } from "../../result"
+import { ok, type Result } from "../../result"
 import type { Tokenizer } from "../../tokenizer/tokenizer"
 import type { EncodeSegments } from "../prompt-writer"
-import type { RendererUnusable } from "../renderer"
+import { type RendererUnusable, unusable } from "../renderer"
 import type { MistralVersion } from "./setting"
 
 /** The control tokens that frame a prompt, by the first version that writes them. */
@@ -85,8 +85,4 @@ function withLeadingBlank(encodeSegments: EncodeSegments): EncodeSegments {
       segments.map((each) => (/^[ \u2581]/.test(each.text) ? { ...each, text: ` ${each.text}` } : each)),
       options,
     )
-}
-
-function unusable(message: string): Result<never, RendererUnusable> {
-  return err({ kind: "renderer_unusable", message })
 }
