@@ -1,9 +1,17 @@
 import { err, ok, type Result } from "../result"
 import type { EncodeFailure, Tokenizer } from "../tokenizer/tokenizer"
-import type { EncodeBounds, RenderedPrompt, TextTooLong } from "./renderer"
+import { type EncodeBounds, type RenderedPrompt, type RendererUnusable, type TextTooLong, unusable } from "./renderer"
 
 /** Encodes a text none of whose special tokens count. */
 export type EncodeSegments = NonNullable<Tokenizer["encodeSegments"]>
+
+/** The tokenizer's own, for `PromptWriter`; one that cannot keep special tokens out is refused. */
+export function segmentEncoder(tokenizer: Tokenizer): Result<EncodeSegments, RendererUnusable> {
+  const { encodeSegments } = tokenizer
+  return encodeSegments === undefined
+    ? unusable("the tokenizer cannot keep special tokens out of a prompt's text")
+    : ok(encodeSegments.bind(tokenizer))
+}
 
 /**
  * Writes a prompt piece by piece, for formats that go straight to ids: control tokens are put in by their ids, and texts

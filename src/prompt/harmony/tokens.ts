@@ -1,6 +1,6 @@
 import { ok, type Result } from "../../result"
 import type { EncodeFailure, Tokenizer } from "../../tokenizer/tokenizer"
-import { type EncodeSegments, PromptWriter } from "../prompt-writer"
+import { type EncodeSegments, PromptWriter, segmentEncoder } from "../prompt-writer"
 import { type EncodeBounds, type RenderedPrompt, type RendererUnusable, type TextTooLong, unusable } from "../renderer"
 import type { HarmonyMessage } from "./message"
 
@@ -36,9 +36,8 @@ export function harmonyVocabulary(tokenizer: Tokenizer): Result<HarmonyVocabular
   if (missing !== undefined) {
     return unusable(`the vocabulary has no token <|${missing}|>, which prompts in the Harmony format need`)
   }
-  const { encodeSegments } = tokenizer
-  if (encodeSegments === undefined) return unusable("the tokenizer cannot keep special tokens out of a prompt's text")
-  return ok({ ids, encodeSegments: encodeSegments.bind(tokenizer) })
+  const encodeSegments = segmentEncoder(tokenizer)
+  return encodeSegments.ok ? ok({ ids, encodeSegments: encodeSegments.value }) : encodeSegments
 }
 
 /**

@@ -1,6 +1,6 @@
 import { ok, type Result } from "../../result"
 import type { Tokenizer } from "../../tokenizer/tokenizer"
-import type { EncodeSegments } from "../prompt-writer"
+import { type EncodeSegments, segmentEncoder } from "../prompt-writer"
 import { type RendererUnusable, unusable } from "../renderer"
 import type { MistralVersion } from "./setting"
 
@@ -64,9 +64,9 @@ export function mistralVocabulary(
   if (thinks) ids.set("[THINK]", begin).set("[/THINK]", end)
   const image = tokenizer.tokenToId("[IMG]")
   if (image >= 0) ids.set("[IMG]", image)
-  const { encodeSegments } = tokenizer
-  if (encodeSegments === undefined) return unusable("the tokenizer cannot keep special tokens out of a prompt's text")
-  return ok({ encodeSegments: withLeadingBlank(encodeSegments.bind(tokenizer)), ids, thinks, sees: image >= 0 })
+  const encodeSegments = segmentEncoder(tokenizer)
+  if (!encodeSegments.ok) return encodeSegments
+  return ok({ encodeSegments: withLeadingBlank(encodeSegments.value), ids, thinks, sees: image >= 0 })
 }
 
 /**
