@@ -19,6 +19,11 @@ export function spelledJsonText(value: Json): string {
   return `{${keys.map((key) => `${JSON.stringify(key)}:${text(value[key] ?? null, key)}`).join(",")}}`
 }
 
+/** A schema or structural tag as JSON text: one that came as text stays as it is. */
+export function schemaText(value: Json): string {
+  return typeof value === "string" ? value : spelledJsonText(value)
+}
+
 /** Whether something was noted anywhere in a value, so that its plain JSON would be spelled otherwise. */
 export function isSpelledOtherwise(value: Json): boolean {
   if (typeof value !== "object" || value === null) return false

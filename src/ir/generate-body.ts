@@ -3,7 +3,7 @@
  * an engine behind HTTP is sent. One writer for both, so that they are the same.
  */
 import type { Json } from "./conversation"
-import { isSpelledOtherwise, spelledJsonText } from "./exact-json"
+import { isSpelledOtherwise, schemaText, spelledJsonText } from "./exact-json"
 import type { GenerateRequest } from "./generate-request"
 import type { SamplingParams, StructuredOutputs } from "./sampling"
 import { tokenList } from "./token-list"
@@ -30,8 +30,8 @@ export interface GenerateBody {
 
 /**
  * Makes the body. `max_tokens` is written unless the reply is open-ended, because its absence means "to the end of the
- * window"; everything else only where it differs from vLLM's default. Transfer parameters stand beside the sampling parameters, not in them. The
- * result shares no array with the request.
+ * window"; everything else only where it differs from vLLM's default. Transfer parameters stand beside the sampling
+ * parameters, not in them. The result shares no array with the request.
  */
 export function generateBody(source: GenerateBodySource): GenerateBody {
   const { kv_transfer_params = null, ec_transfer_params = null, ...extra } = source.sampling.extraArgs ?? {}
@@ -104,6 +104,6 @@ function structuredBody(outputs: StructuredOutputs): Json {
   for (const [slot, value] of Object.entries(rest)) if (value !== undefined && value !== null) body[slot] = value
   if (json !== undefined && json !== null) body.json = isSpelledOtherwise(json) ? spelledJsonText(json) : json
   if (choice !== undefined) body.choice = [...choice]
-  if (tag !== undefined) body.structural_tag = typeof tag === "string" ? tag : spelledJsonText(tag)
+  if (tag !== undefined) body.structural_tag = schemaText(tag)
   return body
 }

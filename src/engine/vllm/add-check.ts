@@ -5,13 +5,13 @@
  */
 import type { Json } from "../../ir/conversation"
 import type { EngineError } from "../../ir/engine"
+import { spelledJsonText } from "../../ir/exact-json"
 import type { LoraAdapter } from "../../ir/generate-request"
 import type { SamplingParams, StructuredOutputs } from "../../ir/sampling"
 import { err, ok, type Result } from "../../result"
 import type { AddRequest, EngineLimits } from "./add-request"
 import { badWordSequencesMax } from "./bad-words"
 import { replyTokensMax } from "./sampling-map"
-import { jsonText } from "./structured-outputs"
 
 const int32Max = 0x7fff_ffff
 const int64Min = -(2n ** 63n)
@@ -234,7 +234,7 @@ function schemaFault(schema: Json, depthMax: number): Fault {
   if (!isObject(value)) return "must be a JSON object"
   const fault = valueFault(value, depthMax, false)
   if (fault !== "") return fault
-  return jsonText(value).length > constraintUnitsMax ? `must be below ${constraintUnitsMax} characters` : ""
+  return spelledJsonText(value).length > constraintUnitsMax ? `must be below ${constraintUnitsMax} characters` : ""
 }
 
 function extraArgsFault(args: { readonly [name: string]: Json } | null): Fault {

@@ -1,8 +1,9 @@
 import type { Json } from "../../ir/conversation"
+import { schemaText } from "../../ir/exact-json"
 import type { StructuredOutputs } from "../../ir/sampling"
 import type { AddRequest, EngineLimits } from "./add-request"
 import type { MessagePackWriter } from "./message-pack-writer"
-import { choiceGrammar, jsonText } from "./structured-outputs"
+import { choiceGrammar } from "./structured-outputs"
 
 /** Tokens the engine may generate: what was asked for, and what fits behind the prompt in the engine's own window. */
 export function replyTokensMax(add: AddRequest, limits: EngineLimits): number {
@@ -128,11 +129,14 @@ function writeStructured(writer: MessagePackWriter, outputs: StructuredOutputs, 
     size += 1
   }
   // As text also where it came as an object: its numbers then keep whatever size they have.
-  text("json", schemaText(outputs.json))
+  const schema = (name: string, value: Json | undefined): void => {
+    if (value !== undefined && value !== null) text(name, schemaText(value))
+  }
+  schema("json", outputs.json)
   text("regex", outputs.regex)
   const choice = outputs.choice ?? null
   text("grammar", choice === null ? outputs.grammar : choiceGrammar(choice))
-  text("structural_tag", schemaText(outputs.structural_tag))
+  schema("structural_tag", outputs.structural_tag)
   flag("json_object", outputs.json_object)
   flag("disable_any_whitespace", outputs.disable_any_whitespace)
   flag("disable_additional_properties", outputs.disable_additional_properties)
@@ -140,8 +144,4 @@ function writeStructured(writer: MessagePackWriter, outputs: StructuredOutputs, 
   text("_backend", backend)
   flag("_backend_was_auto", true)
   writer.endMap(begun, size)
-}
-
-function schemaText(schema: Json | undefined): string | null {
-  return schema === undefined || schema === null ? null : jsonText(schema)
 }

@@ -1,6 +1,3 @@
-import type { Json } from "../../ir/conversation"
-import { spelledJsonText } from "../../ir/exact-json"
-
 /**
  * A grammar that takes exactly the given texts: `root ::= "Yes" | "No"`. The engine's back end refuses `choice` itself
  * (ENGINE_PROTOCOL 6). Quotes, backslashes and control characters are escaped, since a line break would end the rule.
@@ -26,9 +23,4 @@ function escaped(character: string): string {
     default:
       return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`
   }
-}
-
-/** A schema as JSON text, spelled as the client spelled it; text stays as it is. Its depth was checked. */
-export function jsonText(value: Json): string {
-  return typeof value === "string" ? value : spelledJsonText(value)
 }
