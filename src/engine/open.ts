@@ -15,13 +15,13 @@ export interface EnginePorts {
   /** Special tokens come out spelled. */
   decode(tokenIds: Uint32Array): string
   readonly vocabSize: number
-  /** Of the served model: as the operator wrote it, and its folder. */
   /** Of the served model; engines whose own is smaller limit it. */
   readonly window: ServedWindow
-  readonly modelNames?: readonly string[]
+  /** Of the served model: as the operator wrote it, and its folder. */
+  readonly modelNames: readonly string[]
   readonly isMixtureOfExperts: boolean
-  /** Modalities of which requests may bring what processors made of them; absent = none. */
-  readonly featureModalities?: readonly string[]
+  /** Modalities of which requests may bring what processors made of them; empty = none. */
+  readonly featureModalities: readonly string[]
   log(line: string): void
   readonly clock?: Clock
 }
@@ -64,10 +64,10 @@ export function openEngine(config: Config, ports: EnginePorts): Result<OpenEngin
         contextTokensMax: ports.window.modelTokens,
         window: (tokens) => ports.window.limit(tokens),
         vocabSize,
-        modelNames: ports.modelNames ?? [],
+        modelNames: ports.modelNames,
         isMixtureOfExperts: ports.isMixtureOfExperts,
         queuedRequestsMax,
-        featureModalities: ports.featureModalities ?? [],
+        featureModalities: ports.featureModalities,
         encode,
         log: ports.log,
         now: () => performance.now(),

@@ -24,8 +24,8 @@ export interface EnginePoolPorts {
   /** The served model's window; an engine's own may be smaller, and then counts for what goes to it. */
   readonly contextTokensMax: number
   readonly vocabSize: number
-  /** The model's name and folder: an engine that comes back must have been started for one of them. Absent = any. */
-  readonly modelNames?: readonly string[]
+  /** The model's name and folder: an engine that comes back must have been started for one of them. Empty = any. */
+  readonly modelNames: readonly string[]
   /** Whether the engines step together and need a coordinator when there are several. */
   readonly isMixtureOfExperts: boolean
   log(line: string): void
@@ -94,7 +94,7 @@ export class EnginePool {
     this.config = config
     this.ports = ports
     this.served = {
-      modelNames: ports.modelNames ?? [],
+      modelNames: ports.modelNames,
       vocabSize: ports.vocabSize,
       isCoordinated: needsCoordinator(config, ports.isMixtureOfExperts),
     }
