@@ -22,20 +22,23 @@ const conversationPlaces: ReadonlySet<string> = new Set(
 )
 
 /** Of the bodies of chat and Responses. */
-export const passesOnInConversation: PassesOn = (path) => conversationPlaces.has(pattern(path))
+const passesOnInConversation: PassesOn = (path) => conversationPlaces.has(pattern(path))
 
 /** Of the bodies that derender chat and Responses: the request's media were for the prompt. */
-export const passesOnInDerender: PassesOn = ([request, ...path]) =>
+const passesOnInDerender: PassesOn = ([request, ...path]) =>
   (request === "chat_request" || request === "responses_request") && passesOnInConversation(path)
 
 /** Of a GenerateRequest. */
-export const passesOnInGenerate: PassesOn = (path) => {
+const passesOnInGenerate: PassesOn = (path) => {
   const [field, name] = path
   if (field === "content_parts") return pattern(path) === "content_parts.*.url"
   return field === "features" && path.length === 4 && (name === "kwargs_data" || name === "mm_metadata")
 }
 
-/** The same where media can be generated from here; null = bodies are read whole, and have no more room than others. */
+/**
+ * Where the bodies of chat and Responses hold media that can be generated from here; null = bodies are read whole, and
+ * have no more room than others.
+ */
 export function servedMedia({ facts, mediaRefusal }: Pick<PromptRoom, "facts" | "mediaRefusal">): PassesOn | null {
   return mediaRefusal === null && facts.mediaKinds.length > 0 ? passesOnInConversation : null
 }
@@ -43,6 +46,16 @@ export function servedMedia({ facts, mediaRefusal }: Pick<PromptRoom, "facts" | 
 /** The same where prompts are only rendered. */
 export function renderedMedia({ facts }: Pick<PromptRoom, "facts">): PassesOn | null {
   return facts.mediaKinds.length > 0 ? passesOnInConversation : null
+}
+
+/** The same where those bodies stand in ones to derender. */
+export function derenderedMedia({ facts }: Pick<PromptRoom, "facts">): PassesOn | null {
+  return facts.mediaKinds.length > 0 ? passesOnInDerender : null
+}
+
+/** Of bodies to generate from. The simulator takes no media whatever the model does; of other engines each says itself. */
+export function generatedMedia({ config }: Pick<PromptRoom, "config">): PassesOn | null {
+  return config.engine === "simulator" ? null : passesOnInGenerate
 }
 
 function pattern(path: BodyPath): string {

@@ -15,7 +15,7 @@ import type { CompletionAsk } from "../completions/lower"
 import type { CompletionBody } from "../completions/schema"
 import type { Exchange } from "../endpoint"
 import { errorResponse } from "../errors"
-import { passesOnInDerender } from "../media-places"
+import { derenderedMedia } from "../media-places"
 import { responseEndpoint } from "../responses/endpoint"
 import type { ResponseAsk } from "../responses/lower"
 import type { ResponseBody } from "../responses/schema"
@@ -106,7 +106,7 @@ function derenderRoute<Body, Ask>(
   kept: KeptReplays,
 ): Route {
   const { endpoint } = derendering
-  const passesOn = room.facts.mediaKinds.length > 0 ? passesOnInDerender : null
+  const passesOn = derenderedMedia(room)
   return {
     method: "POST",
     path: `${endpoint.path}/derender`,

@@ -4,7 +4,7 @@
  */
 import { readJsonBody } from "../../http/body"
 import { errorResponse, invalid } from "../errors"
-import { passesOnInGenerate } from "../media-places"
+import { generatedMedia } from "../media-places"
 import type { AppRoom, RenderRoom, ServeRoom } from "../room"
 import type { Route } from "../route"
 import { isRecord } from "../schema"
@@ -46,7 +46,7 @@ function tokenRoutes(room: ServeRoom): Route[] {
       body: check.schema,
       isStreamed: true,
       statuses: { 403: "Scale-out is off" },
-      handle: serve(generateEndpoint, room, room.config.engine === "simulator" ? null : passesOnInGenerate),
+      handle: serve(generateEndpoint, room, generatedMedia(room)),
     },
     abortRoute(room),
   ]
