@@ -12,6 +12,7 @@ import { readdirSync, readFileSync, rmSync } from "node:fs"
 import { cpus } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
+import { freePorts } from "../test/support/free-ports"
 import { buildMockEngine, MockEngine } from "../test/support/mock-engine"
 import { makeQwen3Folder } from "../test/support/qwen3-folder"
 import { type Server, startProcess, startServerUnder } from "../test/support/server-process"
@@ -119,28 +120,21 @@ async function startAll(): Promise<Subject[]> {
     running.use(MockEngine.start(program.value, `tcp://127.0.0.1:${port}`, pace, false, loadPrefix))
   }
   const shared = (port: number) => ["--data-parallel-size-local", "0", "--data-parallel-rpc-port", String(port)]
-  const ourPort = freePort()
+  const ourPort = freePorts(3)
   const ours = await startServerUnder(serverPrefix, [folder, "--engine", "vllm", ...shared(ourPort)])
   add("ours, vLLM engine", ours, "mock_tokens")
   engine(ourPort)
   await healthy(ours)
   const other = values["vllm-rs"]
   if (other === undefined) return started
-  const [port, theirPort] = [freePort(), freePort()]
+  const port = freePorts(2)
+  const theirPort = port + 1
   const command = [other, "serve", folder, "--port", String(port), "--data-parallel-size", "1", ...shared(theirPort)]
   const theirs = await startProcess([...serverPrefix, ...command], `http://127.0.0.1:${port}`)
   engine(theirPort)
   add("vllm-rs, vLLM engine", theirs, "mock_tokens")
   await healthy(theirs)
   return started
-}
-
-/** A port that nobody has now. */
-function freePort(): number {
-  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } })
-  const { port } = listener
-  listener.stop()
-  return port
 }
 
 async function healthy({ origin }: Server): Promise<void> {

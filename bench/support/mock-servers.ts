@@ -1,4 +1,5 @@
 import { existsSync, rmSync } from "node:fs"
+import { freePorts } from "../../test/support/free-ports"
 import { makeQwen3Folder } from "../../test/support/qwen3-folder"
 import { type Server, startServerUnder } from "../../test/support/server-process"
 import { benchModel } from "./load"
@@ -53,13 +54,14 @@ export async function mockServers(
 
   return {
     async sluice() {
-      const [folder, port] = [makeQwen3Folder(), freePort()]
+      const [folder, port] = [makeQwen3Folder(), freePorts(3)]
       const link = ["--engine", "vllm", "--data-parallel-rpc-port", String(port), "--data-parallel-size-local", "0"]
       const names = ["--served-model-name", benchModel, "--disable-uvicorn-access-log"]
       return together(await startServerUnder(serverPrefix, [folder, ...link, ...names]), port, folder)
     },
     async peer(path) {
-      const [folder, port, httpPort] = [makeQwen3Folder(), freePort(), freePort()]
+      const [folder, port] = [makeQwen3Folder(), freePorts(2)]
+      const httpPort = port + 1
       const link = [
         "--data-parallel-size",
         "1",
@@ -88,12 +90,4 @@ async function isHealthy(origin: string): Promise<boolean> {
   } catch {
     return false
   }
-}
-
-/** A port that nobody listens on now. */
-function freePort(): number {
-  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } })
-  const { port } = listener
-  listener.stop(true)
-  return port
 }

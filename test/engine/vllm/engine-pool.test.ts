@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, test } from "bun:test"
 import { connectZmtp } from "../../../src/engine/zmtp/dialer"
 import type { ZmtpPeer } from "../../../src/engine/zmtp/peer"
+import { freePorts } from "../../support/free-ports"
 import { pack } from "../../support/message-pack"
 import { submitTo } from "../contract"
 import { RecordingReceiver } from "../recording-receiver"
@@ -28,12 +29,6 @@ async function answers(front: OpenedEngine, tokenIds: readonly number[] = [10, 1
   expect(receiver.tokenIds).toEqual([...tokenIds, eosTokenId])
 }
 
-function freePort(): number {
-  const holder = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } })
-  holder.stop(true)
-  return holder.port
-}
-
 describe("an engine that starts", () => {
   test("is not ready before it has come, registered and said READY, in either order", async () => {
     for (const holds of [["registration"], ["output"], ["ready"], ["registration", "output", "ready"]] as const) {
@@ -58,7 +53,7 @@ describe("an engine that starts", () => {
   })
 
   test("may dial before the front end listens", async () => {
-    const rpcPort = freePort()
+    const rpcPort = freePorts(3)
     const early = new OpenedEngine()
     const engine = early.dial({ address: `tcp://127.0.0.1:${rpcPort}` })
     const front = open({ rpcPort })
