@@ -1,3 +1,4 @@
+import type { SettledTokenizerMode } from "../ir/tokenizer-mode"
 import { err, ok, type Result } from "../result"
 import { callTag } from "./call-tag"
 import { CombinedParser, type MakeContent } from "./combined"
@@ -20,7 +21,7 @@ export interface ParserProfile {
   readonly architectures: readonly string[]
   readonly chatTemplates: { readonly [name: string]: string }
   /** What prompts are written in, where it is known and no template tells it. */
-  readonly tokenizerMode?: string
+  readonly tokenizerMode?: SettledTokenizerMode
 }
 
 /** A way to write reasoning, under its name. */
@@ -55,20 +56,16 @@ function jsonCalls(grammar: JsonCallGrammar): ToolFamily["resolve"] {
 }
 
 /** As in the reference, which calls must be made is not enforced: the model is asked for them, and no more. */
-function markedCalls(vocabulary: Vocabulary): ResolvedCalls | null {
-  const makeContent = mistralCalls(vocabulary)
-  if (makeContent === null) return null
-  const isSpecial = vocabulary.isSpecial(vocabulary.tokenToId(mistralCallMarkers.calls))
-  return { makeContent, isSpecial, callTag: null }
+function markedCalls(marker: string, make: (vocabulary: Vocabulary) => MakeContent | null): ToolFamily["resolve"] {
+  return (vocabulary) => {
+    const makeContent = make(vocabulary)
+    if (makeContent === null) return null
+    return { makeContent, isSpecial: vocabulary.isSpecial(vocabulary.tokenToId(marker)), callTag: null }
+  }
 }
 
-/** Which calls must be made is not enforced here either. */
 function taggedCalls(tags: DsmlTagNames): ToolFamily["resolve"] {
-  return (vocabulary) => {
-    const makeContent = dsmlCalls(tags, vocabulary)
-    if (makeContent === null) return null
-    return { makeContent, isSpecial: vocabulary.isSpecial(vocabulary.tokenToId(dsmlMarker)), callTag: null }
-  }
+  return markedCalls(dsmlMarker, (vocabulary) => dsmlCalls(tags, vocabulary))
 }
 
 const reasoningFamilies: readonly ReasoningFamily[] = [
@@ -83,7 +80,7 @@ const reasoningFamilies: readonly ReasoningFamily[] = [
 const toolFamilies: readonly ToolFamily[] = [
   { name: "hermes", resolve: jsonCalls(hermesCalls) },
   { name: "qwen3_json", resolve: jsonCalls(hermesCalls) },
-  { name: "mistral", resolve: markedCalls },
+  { name: "mistral", resolve: markedCalls(mistralCallMarkers.calls, mistralCalls) },
   { name: "deepseek_v32", resolve: taggedCalls(deepseekV32Tags) },
   { name: "deepseek_v4", resolve: taggedCalls(deepseekV4Tags) },
   { name: "deepseek_v41", resolve: taggedCalls(deepseekV41Tags) },
@@ -197,12 +194,14 @@ function writesMistral({ tokenizerMode }: ParserProfile): boolean {
 }
 
 /** What models write whose prompts are in a format of DeepSeek's: names of the two parsers. */
-const deepseekParsers: ReadonlyMap<string | undefined, { readonly reasoning: string; readonly tools: string }> =
-  new Map([
-    ["deepseek_v32", { reasoning: "deepseek_v3", tools: "deepseek_v32" }],
-    ["deepseek_v4", { reasoning: "deepseek_v4", tools: "deepseek_v4" }],
-    ["deepseek_v41", { reasoning: "deepseek_v41", tools: "deepseek_v41" }],
-  ])
+const deepseekParsers: ReadonlyMap<
+  SettledTokenizerMode | undefined,
+  { readonly reasoning: string; readonly tools: string }
+> = new Map([
+  ["deepseek_v32", { reasoning: "deepseek_v3", tools: "deepseek_v32" }],
+  ["deepseek_v4", { reasoning: "deepseek_v4", tools: "deepseek_v4" }],
+  ["deepseek_v41", { reasoning: "deepseek_v41", tools: "deepseek_v41" }],
+])
 
 function templateText(profile: ParserProfile): string {
   return Object.values(profile.chatTemplates).join("\n")
