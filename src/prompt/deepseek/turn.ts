@@ -6,6 +6,9 @@ import { tokens } from "./tokens"
 /** The formats, by the models that read them. */
 export type DeepseekVersion = "v32" | "v4" | "v41"
 
+/** Those in which tools' results are part of the user's turn. */
+export type V4Version = Exclude<DeepseekVersion, "v32">
+
 /** A turn as the formats need it. */
 export interface Turn {
   readonly role: string
@@ -101,4 +104,9 @@ export function readOpenEnd(conversation: Conversation): Result<boolean, Convers
   return canGoOn
     ? ok(true)
     : refused("continue_final_message needs a last message of the assistant with text, and no calls.")
+}
+
+/** A role that the version does not know. */
+export function refusedRole(role: string): Result<never, ConversationRefused> {
+  return refused(`messages of role '${role.slice(0, 64)}' have no place in this model's prompts.`)
 }

@@ -6,7 +6,7 @@ import { callsText, v32Tags } from "./dsml"
 import { readV32Thinking } from "./setting"
 import { tokens } from "./tokens"
 import { v32ToolsText } from "./tool-text"
-import { emptyTurn, readOpenEnd, readTurns, type Turn } from "./turn"
+import { emptyTurn, readOpenEnd, readTurns, refusedRole, type Turn } from "./turn"
 
 /**
  * A conversation as DeepSeek V3.2 reads it:
@@ -104,7 +104,7 @@ class V32Writer {
       case "assistant":
         return this.answer(index, isOpen)
       default:
-        return refused(`messages of role '${turn.role.slice(0, 64)}' have no place in this model's prompts.`)
+        return refusedRole(turn.role)
     }
   }
 

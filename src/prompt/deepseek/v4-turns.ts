@@ -1,5 +1,5 @@
 /** Turns as V4 and V4.1 take them: there are no turns of tools, their results stand in the user's. */
-import type { DeepseekVersion, Turn } from "./turn"
+import type { Turn, V4Version } from "./turn"
 
 /** What a user's turn is made of. */
 export interface Block {
@@ -59,7 +59,7 @@ export function sortResults(turns: readonly V4Turn[]): readonly V4Turn[] {
  * Place of the last turn that asks for something, -1 where none does. To V4.1 a system's turn behind the first asks as
  * well, and results alone ask nothing new.
  */
-export function lastQuestion(turns: readonly V4Turn[], version: DeepseekVersion): number {
+export function lastQuestion(turns: readonly V4Turn[], version: V4Version): number {
   return turns.findLastIndex(({ role, blocks }, index) => {
     if (version === "v4") return role === "user" || role === "developer"
     if (role === "user") return blocks.some(({ kind }) => kind === "text")
@@ -71,7 +71,7 @@ export function lastQuestion(turns: readonly V4Turn[], version: DeepseekVersion)
 const lasting: ReadonlySet<string> = new Set(["user", "system", "latest_reminder", "direct_search_results"])
 
 /** What a new question makes old: reasoning before it, and all that developers said. */
-export function withoutOldTurns(turns: readonly V4Turn[], version: DeepseekVersion): readonly V4Turn[] {
+export function withoutOldTurns(turns: readonly V4Turn[], version: V4Version): readonly V4Turn[] {
   const question = lastQuestion(turns, version)
   return turns.flatMap((turn, index) => {
     if (index >= question || lasting.has(turn.role)) return [turn]

@@ -7,11 +7,8 @@ import { effortText } from "./effort-text"
 import { readsAsTrue, readV4Setting, readV41Setting, type V4Setting } from "./setting"
 import { taskTokens, tokens } from "./tokens"
 import { responseFormatText, v4ToolsText } from "./tool-text"
-import { emptyTurn, readOpenEnd, readTurns, type Turn } from "./turn"
+import { emptyTurn, readOpenEnd, readTurns, refusedRole, type Turn, type V4Version } from "./turn"
 import { lastQuestion, mergeTurns, sortResults, type V4Turn, withoutOldTurns } from "./v4-turns"
-
-/** The two formats that this file writes. */
-type Version = "v4" | "v41"
 
 /** Roles that V4.1 knows. */
 const v41Roles: ReadonlySet<string> = new Set(["system", "developer", "user", "assistant", "tool"])
@@ -23,7 +20,7 @@ const v41Roles: ReadonlySet<string> = new Set(["system", "developer", "user", "a
  * `deepseek_v4.py`, `deepseek_v41.py` and their encoders; there the reply's beginning is always written, and a last
  * message never gone on with.
  */
-export function v4Text(conversation: Conversation, version: Version): Result<string, ConversationRefused> {
+export function v4Text(conversation: Conversation, version: V4Version): Result<string, ConversationRefused> {
   const kwargs = conversation.templateKwargs
   const setting = version === "v4" ? ok(readV4Setting(kwargs)) : readV41Setting(kwargs)
   if (!setting.ok) return setting
@@ -53,10 +50,10 @@ function withTools(turns: readonly Turn[], tools: readonly Json[]): readonly Tur
 class V4Writer {
   private readonly turns: readonly V4Turn[]
   private readonly setting: V4Setting
-  private readonly version: Version
+  private readonly version: V4Version
   private readonly question: number
 
-  constructor(turns: readonly V4Turn[], setting: V4Setting, version: Version) {
+  constructor(turns: readonly V4Turn[], setting: V4Setting, version: V4Version) {
     this.turns = turns
     this.setting = setting
     this.version = version
@@ -153,8 +150,4 @@ class V4Writer {
 
 function blockText({ kind, text }: V4Turn["blocks"][number]): string {
   return kind === "text" ? text : `<tool_result>${text}</tool_result>`
-}
-
-function refusedRole(role: string): Result<never, ConversationRefused> {
-  return refused(`messages of role '${role.slice(0, 64)}' have no place in this model's prompts.`)
 }
