@@ -1,6 +1,7 @@
 import type { HistoryCall, Json } from "../../ir/conversation"
 import { templateValue, templateVariables } from "../jinja/json-value"
 import { isText, plainText, type Value } from "../jinja/value"
+import { isObject } from "../json-object"
 import { pythonJsonText } from "../python-json"
 import { tokens } from "./tokens"
 
@@ -42,7 +43,7 @@ export function callsText(calls: readonly HistoryCall[], tags: DsmlTags): string
 }
 
 function argumentsText(given: Json, tags: DsmlTags): string {
-  if (typeof given !== "object" || given === null || Array.isArray(given)) return ""
+  if (!isObject(given)) return ""
   const parameters: string[] = []
   templateVariables(given).forEach((value, name) => {
     const isString = isText(value)

@@ -1,5 +1,6 @@
 import type { Conversation, HistoryCall, Json, Message } from "../../ir/conversation"
 import { ok, type Result } from "../../result"
+import { isObject } from "../json-object"
 import { type ConversationRefused, refused } from "../renderer"
 import { tokens } from "./tokens"
 
@@ -86,7 +87,7 @@ function readTools(
   if (version !== "v41" && role !== "developer") return ok([])
   const functions: Json[] = []
   for (const tool of tools) {
-    const described = typeof tool === "object" && tool !== null && !Array.isArray(tool) ? tool.function : undefined
+    const described = isObject(tool) ? tool.function : undefined
     if (described === undefined) return refused("each tool of a message must be an object with a function.")
     functions.push(described)
   }

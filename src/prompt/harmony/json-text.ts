@@ -1,5 +1,6 @@
 import type { Json } from "../../ir/conversation"
 import { spellingOf } from "../../ir/json-spelling"
+import { entriesOf, isObject } from "../json-object"
 
 /**
  * JSON without blanks, as the reference's language prints it: floats as they are in value, integers of 64 bits with all
@@ -21,18 +22,6 @@ export function memberText(parent: Json, key: string): string {
   const isFloat = spellingOf(parent)?.floats?.has(key) === true
   if (isFloat && typeof value === "number") return floatText(value)
   return jsonText(value ?? null)
-}
-
-/** An object's keys and values, as they were written; nothing for other values. */
-export function entriesOf(value: Json): readonly [string, Json][] {
-  if (!isObject(value)) return []
-  const keys = spellingOf(value)?.keys ?? null
-  return keys === null ? Object.entries(value) : keys.map((key) => [key, value[key] ?? null])
-}
-
-/** Whether a value is an object, and neither null nor an array. */
-export function isObject(value: Json): value is { [key: string]: Json } {
-  return typeof value === "object" && value !== null && !Array.isArray(value)
 }
 
 /** Integers that are larger are doubles to the reference. */

@@ -1,5 +1,6 @@
 import type { Json } from "../../ir/conversation"
-import { entriesOf, isObject, memberText } from "./json-text"
+import { entriesOf, isObject } from "../json-object"
+import { memberText } from "./json-text"
 
 /**
  * A JSON schema as the TypeScript-like type that gpt-oss was trained to read: `{"type": "object", "properties": {"n":

@@ -1,5 +1,5 @@
 import type { Json } from "../../ir/conversation"
-import { entriesOf, isObject } from "../harmony/json-text"
+import { entriesOf, isObject } from "../json-object"
 
 /** A word of a schema, and what its value must be; `null` = it is right. */
 type Check = (value: Json) => string | null

@@ -1,5 +1,5 @@
 import type { FunctionTool } from "../../ir/conversation"
-import { isObject } from "../harmony/json-text"
+import { isObject } from "../json-object"
 import { hasThinking, type MistralContent, type MistralMessage } from "./message"
 import { schemaFault } from "./schema-fault"
 import type { MistralVersion } from "./setting"
