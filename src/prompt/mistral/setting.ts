@@ -1,4 +1,5 @@
 import { ok, type Result } from "../../result"
+import { objectOf } from "../../tokenizer/json-shape"
 import { type RendererUnusable, unusable } from "../renderer"
 
 /** Generations of Mistral's format whose prompts are written. */
@@ -25,8 +26,8 @@ export interface ReasoningEfforts {
  * before v3, whose vocabularies are no tekken files, are refused. Source: mistral-common 1.13.1, `Tekkenizer.from_file`.
  */
 export function readMistralSetting(tekken: unknown): Result<MistralSetting, RendererUnusable> {
-  const { config, model_settings_builder: settings } = recordOf(tekken) ?? {}
-  const named = recordOf(config)?.version
+  const { config, model_settings_builder: settings } = objectOf(tekken) ?? {}
+  const named = objectOf(config)?.version
   const version = mistralVersions.find((each) => named === `v${each}`)
   if (version === undefined) {
     const known = mistralVersions.map((each) => `v${each}`).join(", ")
@@ -36,32 +37,24 @@ export function readMistralSetting(tekken: unknown): Result<MistralSetting, Rend
   if (version < 15) {
     return isSet
       ? unusable(`tekken.json of version v${version} cannot have model settings`)
-      : ok(settingOf(version, null))
+      : ok({ version, efforts: null })
   }
   if (!isSet) return unusable(`tekken.json of version v${version} needs model settings`)
-  const effort = recordOf(settings)?.reasoning_effort ?? null
-  if (effort === null) return ok(settingOf(version, null))
-  const { values, default: standard } = recordOf(effort) ?? {}
+  const effort = objectOf(settings)?.reasoning_effort ?? null
+  if (effort === null) return ok({ version, efforts: null })
+  const { values, default: standard } = objectOf(effort) ?? {}
   const isList = Array.isArray(values) && values.every((each) => typeof each === "string")
   if (!isList || typeof standard !== "string" || !values.includes(standard)) {
     return unusable("tekken.json has reasoning efforts that are no list of texts with a default among them")
   }
-  return ok(settingOf(version, { values, standard }))
+  return ok({ version, efforts: { values, standard } })
 }
 
 /** The same of a SentencePiece model, whose file's name (`tokenizer.model.v3`, `….v7m1`) is all that tells it. */
 export function sentencePieceSetting(fileName: string): Result<MistralSetting, RendererUnusable> {
   const named = /\.model\.v(\d+)(?:m\d+)?$/.exec(fileName)?.[1]
-  if (named === "3" || named === "7") return ok(settingOf(named === "3" ? 3 : 7, null))
+  if (named === "3" || named === "7") return ok({ version: named === "3" ? 3 : 7, efforts: null })
   return unusable(
     `${fileName} is of a format version other than v3 and v7; --tokenizer-mode hf takes the chat template`,
   )
-}
-
-function settingOf(version: MistralVersion, efforts: ReasoningEfforts | null): MistralSetting {
-  return { version, efforts }
-}
-
-function recordOf(value: unknown): { readonly [key: string]: unknown } | null {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : null
 }
