@@ -1,6 +1,7 @@
 /** Reads one file of a model folder, with a size limit. A file that does not exist is null: most are optional. */
 import { readFile, stat } from "node:fs/promises"
 import { err, ok, type Result } from "../result"
+import { isObject, type JsonObject } from "./json-object"
 
 /** A file that exists but cannot be used; `message` is one line that names it. */
 export interface FileFailure {
@@ -34,18 +35,12 @@ export async function readTextFile(path: string, bytesMax: number): Promise<Resu
 }
 
 /** The object in a JSON file; null when there is no such file. Anything but an object is a failure. */
-export async function readJsonFile(
-  path: string,
-  bytesMax: number,
-): Promise<Result<{ readonly [key: string]: unknown } | null, FileFailure>> {
+export async function readJsonFile(path: string, bytesMax: number): Promise<Result<JsonObject | null, FileFailure>> {
   const text = await readTextFile(path, bytesMax)
   if (!text.ok || text.value === null) return text.ok ? ok(null) : text
   try {
     const value: unknown = JSON.parse(text.value)
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) {
-      return ok(value as { readonly [key: string]: unknown }) // an object of JSON, checked just above
-    }
-    return broken(path, "must hold a JSON object")
+    return isObject(value) ? ok(value) : broken(path, "must hold a JSON object")
   } catch (error) {
     const reason = error instanceof Error ? error.message.split("\n")[0] : "cannot be parsed"
     return broken(path, `is not JSON: ${reason}`)

@@ -9,6 +9,7 @@ import type { SettledTokenizerMode, TokenizerMode } from "../ir/tokenizer-mode"
 import { err, ok, type Result } from "../result"
 import { readBytesFile, readJsonFile, readTextFile } from "./file-reader"
 import { addSamplingOverrides, readSamplingDefaults } from "./generation-config"
+import { isObject, type JsonObject } from "./json-object"
 import { configOfParams, findMistralVocabulary } from "./mistral-files"
 import type { ModelProfile, VocabularyFile } from "./profile"
 import { settleTokenizerMode } from "./tokenizer-mode"
@@ -47,8 +48,6 @@ export interface FolderOptions extends ModelOptions {
   /** null = the model's own folder. */
   readonly tokenizerFolder: string | null
 }
-
-type JsonObject = { readonly [key: string]: unknown }
 
 /**
  * Reads config.json (or params.json), the vocabulary, tokenizer_config.json, the chat templates and
@@ -317,10 +316,6 @@ const expertKeys = ["num_experts", "moe_num_experts", "n_routed_experts", "num_l
 /** Some families give a number for each layer. */
 function hasExperts(value: unknown): boolean {
   return Array.isArray(value) ? value.some(hasExperts) : typeof value === "number" && value > 0
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value)
 }
 
 function isTokenId(value: unknown): value is number {

@@ -1,5 +1,6 @@
 import { join } from "node:path"
 import { err, ok, type Result } from "../result"
+import { isObject, type JsonObject } from "./json-object"
 
 /** A folder in Mistral's layout: its vocabulary, and the file whose name or content tells the format's version. */
 export interface MistralVocabularyFiles {
@@ -7,8 +8,6 @@ export interface MistralVocabularyFiles {
   /** tekken.json, which is the vocabulary too, or a SentencePiece model, of which the name is all that is read. */
   readonly versionPath: string
 }
-
-type JsonObject = { readonly [key: string]: unknown }
 
 const sentencePiece = /^tokenizer\.model\.v\d+(?:m\d+)?$/
 
@@ -46,20 +45,15 @@ const unknownWindowTokens = 128_000
  * `transformers_utils/configs/mistral.py`.
  */
 export function configOfParams(params: JsonObject): JsonObject {
-  const { max_position_embeddings, max_seq_len, model_type, yarn, vision_encoder } = params
+  const { max_position_embeddings, max_seq_len, model_type, moe, yarn, vision_encoder } = params
   const lengths = { max_position_embeddings, max_seq_len }
   const isLong = (max_position_embeddings ?? max_seq_len ?? null) !== null
-  const experts = recordOf(params.moe)?.num_experts
-  const scaling = recordOf(yarn)
+  const experts = isObject(moe) ? moe.num_experts : undefined
   return {
-    model_type: recordOf(vision_encoder) === null ? (model_type ?? "transformer") : "pixtral",
+    model_type: isObject(vision_encoder) ? "pixtral" : (model_type ?? "transformer"),
     architectures: [experts === undefined ? "MistralForCausalLM" : "MixtralForCausalLM"],
     ...(isLong ? lengths : { max_position_embeddings: unknownWindowTokens }),
     ...(experts !== undefined && { num_local_experts: experts }),
-    ...(scaling !== null && { rope_scaling: { rope_type: "yarn", ...scaling } }),
+    ...(isObject(yarn) && { rope_scaling: { rope_type: "yarn", ...yarn } }),
   }
-}
-
-function recordOf(value: unknown): JsonObject | null {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : null
 }

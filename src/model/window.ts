@@ -1,13 +1,12 @@
 /** The window M of a model in tokens, read from its config.json as vLLM does, and checked against `--max-model-len`. */
 import { err, ok, type Result } from "../result"
+import { isObject, type JsonObject } from "./json-object"
 
 /** A window that makes no sense, or one that the model does not have. */
 export interface WindowFailure {
   readonly kind: "model_broken" | "model_option"
   readonly message: string
 }
-
-type JsonObject = { readonly [key: string]: unknown }
 
 /** Names that model families use for the longest sequence; of those present, the smallest counts. */
 const windowKeys = [
@@ -95,10 +94,6 @@ function scalings(value: unknown): JsonObject[] {
 function schemeOf(scaling: JsonObject): string {
   const scheme = scaling.rope_type ?? scaling.type
   return typeof scheme === "string" ? scheme : ""
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value)
 }
 
 function isLength(value: unknown): value is number {
