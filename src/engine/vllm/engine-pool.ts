@@ -3,10 +3,8 @@
  * means for running sequences is the owner's business (client.ts).
  */
 import type { VllmConfig } from "../../config"
-import type { Json } from "../../ir/conversation"
 import { err, ok, type Result } from "../../result"
 import type { ZmtpListener, ZmtpPeer } from "../zmtp/peer"
-import { ControlEncoder } from "./control-messages"
 import { Coordinator } from "./coordinator"
 import { DataPlaces } from "./data-places"
 import type { DataSocketPorts, DataSockets } from "./data-sockets"
@@ -14,10 +12,11 @@ import { type EngineFacts, readEngineFacts, unknownFacts } from "./engine-facts"
 import { EngineLink, newCounters } from "./engine-link"
 import { EngineRecords, type RecordedPlace } from "./engine-records"
 import { openFrontDoor, rankOf } from "./front-door"
+import { InitSender } from "./init-sender"
 import { LifeSigns } from "./life-signs"
 import { isEngineDead } from "./outputs-decoder"
 import { askFacts, type ServedModel, whyNotTaken } from "./returning-engine"
-import { hostOf, isWildcard, meetingPoint, portOf, tcpAddress } from "./socket-address"
+import { tcpAddress } from "./socket-address"
 
 /** What the pool needs to know, and whom it tells. */
 export interface EnginePoolPorts {
@@ -64,18 +63,14 @@ export class EnginePool {
   readonly links: readonly (EngineLink | null)[]
   private readonly slots: (EngineLink | null)[]
   private readonly places: DataPlaces
+  private readonly inits: InitSender
   private readonly records: EngineRecords
   private readonly config: VllmConfig
   private readonly ports: EnginePoolPorts
-  private readonly control = new ControlEncoder()
   private door: ZmtpListener | null = null
   private coordination: Coordinator | null = null
   /** Engines that said HELLO while another one holds their rank, which is asked whether it lives. */
   private readonly atDoor = new Set<ZmtpPeer>()
-  /** Engines that wait for INIT: a group that steps together meets on the machine of rank 0, so that one comes first. */
-  private readonly uninitialized = new Set<EngineLink>()
-  /** What INIT tells a group that steps together. */
-  private group: { readonly [key: string]: Json } = {}
   private readonly lives = new LifeSigns()
   private readonly heartbeat: Timer
   private closed = false
@@ -101,6 +96,12 @@ export class EnginePool {
     this.slots = new Array<EngineLink | null>(config.dataParallelSize).fill(null)
     this.links = this.slots
     this.places = new DataPlaces(config)
+    this.inits = new InitSender(config, {
+      places: this.places,
+      links: this.slots,
+      coordinator: () => this.coordination,
+      lose: (link, reason) => this.lose(link, reason),
+    })
     this.records = new EngineRecords(config.recordsDir)
     this.heartbeat = setInterval(() => this.askAll(), heartbeatMs)
     this.heartbeat.unref()
@@ -150,7 +151,7 @@ export class EnginePool {
   private bury(link: EngineLink, reason: string): void {
     clearTimeout(link.leaving?.timer)
     link.leaving = null
-    this.uninitialized.delete(link)
+    this.inits.remove(link)
     link.disconnect(reason)
     if (!this.closed) this.ports.lost(link, reason)
   }
@@ -241,43 +242,7 @@ export class EnginePool {
     sockets.value.link = link
     this.slots[rank] = link
     this.ports.log(`${link.label} connected and starts`)
-    this.uninitialized.add(link)
-    this.initialize()
-  }
-
-  private initialize(): void {
-    if (this.coordination === null) {
-      for (const link of this.uninitialized) this.sendInit(link, {})
-      return
-    }
-    const first = this.slots[0] ?? null
-    if (first === null || first.state === "gone") return
-    if (this.uninitialized.has(first) && first.greeting !== null) {
-      this.group = meetingPoint(first.greeting, this.config.dataParallelSize)
-    }
-    for (const link of this.uninitialized) this.sendInit(link, this.group)
-  }
-
-  private sendInit(link: EngineLink, parallelConfig: { readonly [key: string]: Json }): void {
-    this.uninitialized.delete(link)
-    const { greeting } = link
-    const data = this.places.of(link.rank)?.addresses
-    if (greeting === null || data === undefined) return
-    const { address, dataAddress } = this.config
-    const host = dataAddress ?? (isWildcard(address) ? hostOf(greeting.local) : address)
-    const advertised = (address: string): string => tcpAddress(host, portOf(address))
-    const coordinator = this.coordination?.addresses ?? null
-    const body = this.control.init(
-      {
-        inputs: [advertised(data.input)],
-        outputs: [advertised(data.output)],
-        coordinatorInput: coordinator === null ? null : advertised(coordinator.input),
-        coordinatorOutput: coordinator === null ? null : advertised(coordinator.output),
-        frontendStatsPublish: null,
-      },
-      parallelConfig,
-    )
-    if (!greeting.send([body])) this.lose(link, "its handshake connection takes nothing")
+    this.inits.add(link)
   }
 
   private saidReady(rank: number, peer: ZmtpPeer): void {
