@@ -1,3 +1,4 @@
+import type { VllmConfig } from "../../config"
 import { ok, type Result } from "../../result"
 import { listenZmtp } from "../zmtp/listener"
 import type { ZmtpFailure, ZmtpListener, ZmtpPeer } from "../zmtp/peer"
@@ -13,10 +14,7 @@ export interface CoordinatorPorts {
   readonly engines: number
   /** Host that the sockets bind. */
   readonly host: string
-  /**
-   * Whether an idle engine must be told that a sibling got a request. Before 0.33 the front end says so, since then the
-   * engines find out by themselves (ENGINE_PROTOCOL 14).
-   */
+  /** Whether an idle engine must be told that a sibling got a request: `needsAnnouncements` of any engine. */
   announces(): boolean
   /** Gauges that an engine published between its steps. */
   report(rank: number, stats: SchedulerStats): void
@@ -161,4 +159,19 @@ export class Coordinator {
     const frames = [startWaveType, this.control.startWave(this.wave, knows)]
     for (const peer of this.subscribers) peer.send(frames)
   }
+}
+
+/** Whether the engines need a coordinator: several of a model that is a mixture of experts do, unless the flag overrules. */
+export function needsCoordinator(config: VllmConfig, isMixtureOfExperts: boolean): boolean {
+  if (config.coordinator !== "auto") return config.coordinator === "on"
+  return config.dataParallelSize > 1 && isMixtureOfExperts
+}
+
+/**
+ * Whether engines of a version must be told of their siblings' requests: since 0.33 they find out by themselves
+ * (ENGINE_PROTOCOL 14). null = it does not tell its version, and may be older.
+ */
+export function needsAnnouncements(version: string | null): boolean {
+  const match = /^(\d+)\.(\d+)/.exec(version ?? "")
+  return match === null || (match[1] === "0" && Number(match[2]) < 33)
 }

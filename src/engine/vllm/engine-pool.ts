@@ -5,7 +5,7 @@
 import type { VllmConfig } from "../../config"
 import { err, ok, type Result } from "../../result"
 import type { ZmtpListener, ZmtpPeer } from "../zmtp/peer"
-import { Coordinator } from "./coordinator"
+import { Coordinator, needsAnnouncements, needsCoordinator } from "./coordinator"
 import { DataPlaces } from "./data-places"
 import type { DataSocketPorts, DataSockets } from "./data-sockets"
 import { type EngineFacts, readEngineFacts, unknownFacts } from "./engine-facts"
@@ -15,6 +15,7 @@ import { openFrontDoor, rankOf } from "./front-door"
 import { InitSender } from "./init-sender"
 import { LifeSigns } from "./life-signs"
 import { isEngineDead } from "./outputs-decoder"
+import { readyLines } from "./ready-lines"
 import { askFacts, type ServedModel, whyNotTaken } from "./returning-engine"
 import { tcpAddress } from "./socket-address"
 
@@ -460,23 +461,8 @@ export class EnginePool {
   private begin(link: EngineLink, returns: boolean): void {
     link.abortOrphans()
     link.state = "ready"
-    const { version, contextTokensMax, sequencesMax } = link.facts
-    const known = [
-      version === null ? null : `vLLM ${version}`,
-      contextTokensMax === null ? null : `window ${contextTokensMax}`,
-      sequencesMax === null ? null : `${sequencesMax} sequences at once`,
-    ].filter((each) => each !== null)
-    const isFirst = link.isReturning && !link.isProven
-    const news = isFirst ? "is back from an earlier process of this server" : returns ? "is back" : "is ready"
-    this.ports.log([`${link.label} ${news}`, ...(news === "is back" ? [] : known)].join(", "))
-    if (isFirst && link.toldBy === "nobody") {
-      const window = `${this.ports.contextTokensMax} tokens`
-      this.ports.log(`${link.label} does not say what it is: its window is taken to be the model's, ${window}`)
-    }
+    for (const line of readyLines(link, returns, this.ports.contextTokensMax)) this.ports.log(line)
     link.isProven = true
-    if (news !== "is back" && contextTokensMax !== null && contextTokensMax < this.ports.contextTokensMax) {
-      this.ports.log(`the window is ${link.label}'s, ${contextTokensMax} tokens, not ${this.ports.contextTokensMax}`)
-    }
     this.ports.ready(link)
   }
 }
@@ -484,17 +470,6 @@ export class EnginePool {
 /** Which engine a record is of. */
 function placeOf({ addresses, rank }: DataSockets): RecordedPlace {
   return { address: addresses.input, rank }
-}
-
-function needsCoordinator(config: VllmConfig, isMixtureOfExperts: boolean): boolean {
-  if (config.coordinator !== "auto") return config.coordinator === "on"
-  return config.dataParallelSize > 1 && isMixtureOfExperts
-}
-
-/** Since 0.33 engines wake their siblings themselves. An engine that does not tell its version may be older. */
-function needsAnnouncements(version: string | null): boolean {
-  const match = /^(\d+)\.(\d+)/.exec(version ?? "")
-  return match === null || (match[1] === "0" && Number(match[2]) < 33)
 }
 
 /** vLLM's own default is xgrammar. */
