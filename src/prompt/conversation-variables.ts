@@ -81,7 +81,8 @@ export function templateVariables(
 
 /**
  * Developer messages become system messages, and all system texts one message at the front, when the template does not
- * know the role, one alone at the front as it is; a conversation without developer messages stays as it is. Source: RESPONSES, Decided.
+ * know the role. One alone at the front keeps its content, and a conversation without developer messages stays as it is.
+ * Source: RESPONSES, Decided.
  */
 function withoutDeveloper(messages: readonly Message[]): readonly Message[] {
   if (!messages.some((message) => message.role === "developer")) return messages
@@ -127,8 +128,7 @@ function messageVariable(message: Message, format: ContentFormat, media: MediaTe
 
 /**
  * A text in the format the template wants: parts joined by line breaks with media in front, or a text wrapped as one
- * part. A missing
- * content is an empty one: templates concatenate it, and the reference does not show them None.
+ * part. A missing content is an empty one: templates concatenate it, and the reference does not show them None.
  */
 function contentVariable(content: Message["content"], format: ContentFormat, media: MediaTexts): Json {
   if (content === null) return format === "string" ? "" : []
@@ -159,15 +159,14 @@ class MediaTexts {
   /** The text behind the placeholders of the media among `parts`. */
   before(text: string, parts: readonly ContentPart[]): string {
     const wanted = new Map<string, number>()
-    const kinds = new Set(parts.map(({ type }) => type))
-    for (const kind of kinds) {
-      if (kind === "text") continue
-      for (const part of parts) {
-        if (part.type !== kind) continue
-        const number = (this.counts.get(kind) ?? 0) + 1
-        this.counts.set(kind, number)
-        const placeholder = this.placeholders.get(kind)?.text?.replace("{i}", String(number)) ?? null
-        if (placeholder !== null) wanted.set(placeholder, (wanted.get(placeholder) ?? 0) + 1)
+    for (const [kind, items] of Map.groupBy(parts, ({ type }) => type)) {
+      const spelled = kind === "text" ? null : (this.placeholders.get(kind)?.text ?? null)
+      if (spelled === null) continue
+      const before = this.counts.get(kind) ?? 0
+      this.counts.set(kind, before + items.length)
+      for (let i = 1; i <= items.length; i++) {
+        const placeholder = spelled.replace("{i}", String(before + i))
+        wanted.set(placeholder, (wanted.get(placeholder) ?? 0) + 1)
       }
     }
     const lines: string[] = []
