@@ -87,6 +87,11 @@ export function hasThinking(content: MistralContent | null): boolean {
   return content !== null && typeof content !== "string" && content.some(({ type }) => type === "thinking")
 }
 
+/** Whether there is anything in it, if only an empty part. */
+export function isFilled(content: MistralContent | null): boolean {
+  return content !== null && content.length > 0
+}
+
 function contentOf({ role, content }: Message): Result<MistralContent | null, ConversationRefused> {
   if (content === null || typeof content === "string") return ok(content)
   const chunks: MistralChunk[] = []

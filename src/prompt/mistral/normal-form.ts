@@ -43,30 +43,18 @@ function normalRun(
   latestCalls: readonly string[],
   version: MistralVersion,
 ): readonly MistralMessage[] {
-  const first = run[0]!
-  switch (first.role) {
+  const contents = run.map(({ content }) => content)
+  const { role } = run[0]!
+  switch (role) {
     case "user":
-      return [
-        {
-          role: "user",
-          content: joinedContent(
-            run.map(({ content }) => content),
-            version,
-          ),
-        },
-      ]
+      return [{ role, content: joinedContent(contents, version) }]
     case "assistant": {
-      const content = joinedContent(
-        run.map((each) => each.content),
-        version,
-      )
+      const content = joinedContent(contents, version)
       const isOpen = run.some((each) => each.role === "assistant" && each.isOpen)
-      return [{ role: "assistant", content, calls: run.flatMap(callsOf), isOpen }]
+      return [{ role, content, calls: run.flatMap(callsOf), isOpen }]
     }
     case "system":
-      return version < 7
-        ? []
-        : run.map(({ content }) => ({ role: "system", content: joinedContent([content], version) }))
+      return version < 7 ? [] : contents.map((content) => ({ role, content: joinedContent([content], version) }))
     case "tool": {
       const results = run.flatMap((each) =>
         each.role === "tool" ? [{ ...each, content: joinedContent([each.content], version) }] : [],

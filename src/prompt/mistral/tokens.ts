@@ -4,7 +4,7 @@ import type { EncodeFailure } from "../../tokenizer/tokenizer"
 import { templateValue } from "../jinja/json-value"
 import { Dictionary, type Value } from "../jinja/value"
 import { PromptWriter } from "../prompt-writer"
-import { type PythonJsonFailure, pythonJsonText, readPythonJson } from "../python-json"
+import { pythonJsonText, readPythonJson } from "../python-json"
 import {
   type ConversationRefused,
   type EncodeBounds,
@@ -12,10 +12,9 @@ import {
   refused,
   type TextTooLong,
 } from "../renderer"
-import type { MistralCall, MistralChunk, MistralContent, MistralMessage } from "./message"
+import { isFilled, type MistralCall, type MistralChunk, type MistralContent, type MistralMessage } from "./message"
 import type { NormalConversation } from "./normal-form"
 import type { MistralVersion } from "./setting"
-import { isFilled } from "./validity"
 import type { Control, MistralVocabulary } from "./vocabulary"
 
 /** What a prompt says beside its messages. */
@@ -128,7 +127,7 @@ export class MistralWriter {
       const prepared: Value[] = []
       for (const { id, call } of calls) {
         const given = readArguments(call)
-        if (!given.ok) return refused(`the arguments of a call of ${call.name}: ${given.error.message}`)
+        if (!given.ok) return given
         const named = dictionary({ name: call.name, arguments: given.value })
         // Source: `_prepare_function_call`, which takes the word for no id at all.
         prepared.push(id === "" || id === "null" ? named : named.set("id", id))
@@ -144,7 +143,7 @@ export class MistralWriter {
       }
       this.control("[ARGS]")
       const given = readArguments(call)
-      if (!given.ok) return refused(`the arguments of a call of ${call.name}: ${given.error.message}`)
+      if (!given.ok) return given
       const fault = this.json(given.value)
       if (fault !== null) return fault
     }
@@ -154,8 +153,8 @@ export class MistralWriter {
   private toolResult(content: MistralContent, callId: string): Refusal {
     this.control("[TOOL_RESULTS]")
     if (this.version < 7) {
-      const said = readText(typeof content === "string" ? content : "")
-      if (!said.ok) return refused(`the content of a tool message: ${said.error.message}`)
+      const said = readText(typeof content === "string" ? content : "", "the content of a tool message")
+      if (!said.ok) return said
       const fault = this.json(dictionary({ content: said.value, call_id: callId }))
       if (fault !== null) return fault
     } else {
@@ -221,15 +220,17 @@ function toolValue({ name, description, parameters }: FunctionTool): Value {
 }
 
 /** The client's own text, if it sent one. */
-function readArguments({ arguments: given, argumentsText }: HistoryCall): Result<Value, PythonJsonFailure> {
-  return argumentsText === undefined ? ok(templateValue(given)) : readText(argumentsText)
+function readArguments({ name, arguments: given, argumentsText }: HistoryCall): Result<Value, ConversationRefused> {
+  if (argumentsText === undefined) return ok(templateValue(given))
+  return readText(argumentsText, `the arguments of a call of ${name}`)
 }
 
-/** JSON as a value, and anything else as a text; no text is an empty object. */
-function readText(text: string): Result<Value, PythonJsonFailure> {
+/** JSON as a value, and anything else as a text; no text is an empty object. `what` it is, for a refusal. */
+function readText(text: string, what: string): Result<Value, ConversationRefused> {
   if (text === "") return ok(new Dictionary())
   const read = readPythonJson(text)
-  return !read.ok && read.error.kind === "not_json" ? ok(text) : read
+  if (read.ok) return read
+  return read.error.kind === "not_json" ? ok(text) : refused(`${what}: ${read.error.message}`)
 }
 
 function dictionary(members: { readonly [key: string]: Value }): Dictionary {

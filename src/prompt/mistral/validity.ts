@@ -1,6 +1,6 @@
 import type { FunctionTool } from "../../ir/conversation"
 import { isObject } from "../json-object"
-import { hasThinking, type MistralContent, type MistralMessage } from "./message"
+import { hasThinking, isFilled, type MistralMessage } from "./message"
 import { schemaFault } from "./schema-fault"
 import type { MistralVersion } from "./setting"
 
@@ -113,11 +113,6 @@ function messageFault(message: MistralMessage, version: MistralVersion): string 
   return version < 7 && hasCalls === isFilled(message.content)
     ? "an assistant message needs either content or tool calls, and models of version v3 take no message with both"
     : null
-}
-
-/** Whether there is anything in it, if only an empty part. */
-export function isFilled(content: MistralContent | null): boolean {
-  return content !== null && content.length > 0
 }
 
 function idFault(id: string, version: MistralVersion): string | null {

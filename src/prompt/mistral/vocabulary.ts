@@ -5,35 +5,16 @@ import { type RendererUnusable, unusable } from "../renderer"
 import type { MistralVersion } from "./setting"
 
 /** The control tokens that frame a prompt, by the first version that writes them. */
-const controls: readonly { readonly from: MistralVersion; readonly spellings: readonly Control[] }[] = [
+const controls = [
   { from: 3, spellings: ["<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]"] },
   { from: 3, spellings: ["[TOOL_CALLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]"] },
   { from: 7, spellings: ["[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[TOOL_CONTENT]"] },
   { from: 11, spellings: ["[CALL_ID]", "[ARGS]"] },
   { from: 15, spellings: ["[MODEL_SETTINGS]", "[/MODEL_SETTINGS]"] },
-]
+] as const satisfies readonly { readonly from: MistralVersion; readonly spellings: readonly string[] }[]
 
-/** A control token's spelling. */
-export type Control =
-  | "<s>"
-  | "</s>"
-  | "[INST]"
-  | "[/INST]"
-  | "[AVAILABLE_TOOLS]"
-  | "[/AVAILABLE_TOOLS]"
-  | "[TOOL_CALLS]"
-  | "[TOOL_RESULTS]"
-  | "[/TOOL_RESULTS]"
-  | "[SYSTEM_PROMPT]"
-  | "[/SYSTEM_PROMPT]"
-  | "[TOOL_CONTENT]"
-  | "[CALL_ID]"
-  | "[ARGS]"
-  | "[THINK]"
-  | "[/THINK]"
-  | "[MODEL_SETTINGS]"
-  | "[/MODEL_SETTINGS]"
-  | "[IMG]"
+/** A control token's spelling: one of those, or of the ones that not every model of a version has. */
+export type Control = (typeof controls)[number]["spellings"][number] | "[THINK]" | "[/THINK]" | "[IMG]"
 
 /** Ids of the control tokens in one vocabulary, which also keeps them out of texts. */
 export interface MistralVocabulary {
