@@ -5,6 +5,7 @@
 import type { VllmConfig } from "../../config"
 import { err, ok, type Result } from "../../result"
 import type { ZmtpListener, ZmtpPeer } from "../zmtp/peer"
+import { ConnectionWatch, doubtMs } from "./connection-watch"
 import { Coordinator, needsAnnouncements, needsCoordinator } from "./coordinator"
 import { DataPlaces } from "./data-places"
 import type { DataSocketPorts, DataSockets } from "./data-sockets"
@@ -47,12 +48,8 @@ export interface EnginePoolFailure {
   readonly message: string
 }
 
-/** A new engine of a rank that another holds: the other one has this long to show that it lives. */
-const incumbentMs = 2_000
 /** What an engine said last (that it ends its sequences, or dies) may come after its input connection has closed. */
 const lastOutputsMs = 100
-/** Every so often each engine is asked whether its machine is still there; it has as long to answer. */
-const heartbeatMs = 10_000
 /** An engine that comes back opens both its connections within a tenth of a second; later it is said what is missing. */
 const halfOpenMs = 2_000
 /** The call that shows whether an engine steps: cheap, and known to all versions. */
@@ -73,7 +70,7 @@ export class EnginePool {
   /** Engines that said HELLO while another one holds their rank, which is asked whether it lives. */
   private readonly atDoor = new Set<ZmtpPeer>()
   private readonly lives = new LifeSigns()
-  private readonly heartbeat: Timer
+  private readonly watch: ConnectionWatch
   private closed = false
 
   private readonly served: ServedModel
@@ -104,8 +101,12 @@ export class EnginePool {
       lose: (link, reason) => this.lose(link, reason),
     })
     this.records = new EngineRecords(config.recordsDir)
-    this.heartbeat = setInterval(() => this.askAll(), heartbeatMs)
-    this.heartbeat.unref()
+    this.watch = new ConnectionWatch({
+      links: this.slots,
+      lives: this.lives,
+      lose: (link, reason) => this.lose(link, reason),
+      log: (line) => ports.log(line),
+    })
   }
 
   /** Binds the sockets that engines dial; they may come at any time from now on. */
@@ -135,7 +136,7 @@ export class EnginePool {
   /** Closes all connections and sockets. */
   close(reason: string): void {
     this.closed = true
-    clearInterval(this.heartbeat)
+    this.watch.close()
     for (const link of this.slots) link?.close(reason)
     this.places.close()
     this.door?.close()
@@ -211,8 +212,8 @@ export class EnginePool {
     // Behind READY an engine may have no connection for a moment: the others are still being opened.
     const sign =
       connection === null
-        ? Bun.sleep(incumbentMs).then(() => incumbent.connection !== null)
-        : this.lives.ask(connection, incumbentMs)
+        ? Bun.sleep(doubtMs).then(() => incumbent.connection !== null)
+        : this.lives.ask(connection, doubtMs)
     void sign.then((lives) => {
       // Meanwhile it may have left, and the first one may have gone, been replaced, or closed the connection that was
       // asked, as it does with the one of the handshake.
@@ -277,7 +278,7 @@ export class EnginePool {
     if (link === null) return
     if (link.leaving !== null) this.bury(link, link.leaving.reason)
     if (link.input !== null) {
-      this.doubt(link, link.input, peer)
+      this.watch.doubt(link, link.input, peer)
     } else if (link.sending === null) {
       link.inputs.add(peer)
     } else {
@@ -368,7 +369,7 @@ export class EnginePool {
     const link = sockets.link ?? this.readmit(sockets)
     if (link === null) return
     if (link.output !== null) {
-      this.doubt(link, link.output, peer)
+      this.watch.doubt(link, link.output, peer)
       return
     }
     link.outputs.add(peer)
@@ -392,28 +393,6 @@ export class EnginePool {
     const { answers } = link
     this.ports.message(link, frames)
     if (link.answers > answers && link.outputs.has(peer)) link.settleOutput(peer)
-  }
-
-  /**
-   * A second connection beside one that is open: it is closed. But an engine dials again only when it lost the first
-   * one, perhaps without our noticing; if nobody answers there, that one goes too, and the next dial is taken.
-   */
-  private doubt(link: EngineLink, present: ZmtpPeer, second: ZmtpPeer): void {
-    second.close()
-    if (this.lives.asks(present)) return
-    if (!link.toldOfSecond) this.ports.log(`${link.label} opened a connection twice: the second one was closed`)
-    link.toldOfSecond = true
-    this.ask(link, present, incumbentMs)
-  }
-
-  private ask(link: EngineLink, connection: ZmtpPeer, withinMs: number): void {
-    void this.lives.ask(connection, withinMs).then((lives) => {
-      const isPossible = link.outputs.has(connection)
-      if (lives || (link.input !== connection && link.output !== connection && !isPossible)) return
-      // Of an engine that is on its way back only this connection is known to be dead.
-      if (link.state === "gone" || isPossible) connection.close()
-      else this.lose(link, `no sign of life for ${withinMs / 1_000} s`)
-    })
   }
 
   /**
@@ -446,16 +425,6 @@ export class EnginePool {
     if (link.state !== "starting") return
     if (failure === null) this.begin(link, returns)
     else this.lose(link, failure.message)
-  }
-
-  /** A machine that is gone, or cut off without a word, closes no connection. */
-  private askAll(): void {
-    for (const link of this.slots) {
-      if (link === null) continue
-      for (const connection of [link.input, link.output, ...link.outputs]) {
-        if (connection !== null && !this.lives.asks(connection)) this.ask(link, connection, heartbeatMs)
-      }
-    }
   }
 
   private begin(link: EngineLink, returns: boolean): void {
