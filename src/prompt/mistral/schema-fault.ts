@@ -1,50 +1,58 @@
 import type { Json } from "../../ir/conversation"
 import { entriesOf, isObject } from "../json-object"
 
-/** A word of a schema, and what its value must be; `null` = it is right. */
-type Check = (value: Json) => string | null
+/** What is wrong in a schema, and where: keys and places from the outside in. */
+interface Fault {
+  readonly path: readonly string[]
+  readonly text: string
+}
+
+/** What the value of a schema's word must be; `null` = it is right. */
+type Check = (value: Json) => Fault | null
+
+function fault(what: string): Fault {
+  return { path: [], text: `must be ${what}` }
+}
+
+function mustBe(what: string, isRight: (value: Json) => boolean): Check {
+  return (value) => (isRight(value) ? null : fault(what))
+}
 
 const schema: Check = (value) => {
   if (typeof value === "boolean") return null
-  if (!isObject(value)) return "must be an object or a boolean"
+  if (!isObject(value)) return fault("an object or a boolean")
   return firstFault(entriesOf(value), (member, word) => {
     const check = Object.hasOwn(checks, word) ? checks[word] : undefined
     return check?.(member) ?? null
   })
 }
 
-const text: Check = (value) => (typeof value === "string" ? null : "must be a string")
-const flag: Check = (value) => (typeof value === "boolean" ? null : "must be a boolean")
-const list: Check = (value) => (Array.isArray(value) ? null : "must be an array")
-const number: Check = (value) => (isNumber(value) ? null : "must be a number")
-const positive: Check = (value) => (isNumber(value) && value > 0 ? null : "must be a number above 0")
-const count: Check = (value) => {
-  const isWhole = typeof value === "bigint" || Number.isInteger(value)
-  return isWhole && isNumber(value) && value >= 0 ? null : "must be a whole number of at least 0"
-}
+const text = mustBe("a string", (value) => typeof value === "string")
+const flag = mustBe("a boolean", (value) => typeof value === "boolean")
+const list = mustBe("an array", Array.isArray)
+const number = mustBe("a number", isNumber)
+const positive = mustBe("a number above 0", (value) => isNumber(value) && value > 0)
+const count = mustBe("a whole number of at least 0", (value) => {
+  return isNumber(value) && (typeof value === "bigint" || Number.isInteger(value)) && value >= 0
+})
 const schemas: Check = (value) => {
-  if (!Array.isArray(value) || value.length === 0) return "must be an array of schemas"
+  if (!Array.isArray(value) || value.length === 0) return fault("an array of schemas")
   return firstFault(value.entries(), schema)
 }
 const items: Check = (value) => (Array.isArray(value) ? schemas(value) : schema(value))
-const texts: Check = (value) => {
-  const isRight = Array.isArray(value) && value.every((each) => typeof each === "string")
-  return isRight && new Set(value).size === value.length ? null : "must be an array of different strings"
-}
+const texts = mustBe("an array of different strings", isDifferentTexts)
 const named: Check = (value) => {
-  return isObject(value) ? firstFault(entriesOf(value), schema) : "must be an object"
+  return isObject(value) ? firstFault(entriesOf(value), schema) : fault("an object")
 }
 const dependencies: Check = (value) => {
-  if (!isObject(value)) return "must be an object"
+  if (!isObject(value)) return fault("an object")
   return firstFault(entriesOf(value), (member) => (Array.isArray(member) ? texts(member) : schema(member)))
 }
 const typeNames = ["array", "boolean", "integer", "null", "number", "object", "string"]
-const types: Check = (value) => {
+const types = mustBe(`one of ${typeNames.join(", ")}, or an array of different ones`, (value) => {
   const isName = (each: Json): boolean => typeof each === "string" && typeNames.includes(each)
-  if (isName(value)) return null
-  if (Array.isArray(value) && value.length > 0 && value.every(isName) && texts(value) === null) return null
-  return `must be one of ${typeNames.join(", ")}, or an array of different ones`
-}
+  return isName(value) || (isDifferentTexts(value) && value.length > 0 && value.every(isName))
+})
 
 const checks: { readonly [word: string]: Check } = {
   ...every(text, "$id", "$schema", "$ref", "$comment", "title", "description", "pattern", "format"),
@@ -69,7 +77,8 @@ const checks: { readonly [word: string]: Check } = {
  * mistral-common 1.13.1 holds tools to.
  */
 export function schemaFault(parameters: Json): string | null {
-  return schema(parameters)
+  const found = schema(parameters)
+  return found === null ? null : `${found.path.join(".")} ${found.text}`.trimStart()
 }
 
 function every(check: Check, ...words: readonly string[]): { readonly [word: string]: Check } {
@@ -78,13 +87,18 @@ function every(check: Check, ...words: readonly string[]): { readonly [word: str
 
 function firstFault(
   members: Iterable<readonly [string | number, Json]>,
-  check: (member: Json, key: string) => string | null,
-): string | null {
+  check: (member: Json, key: string) => Fault | null,
+): Fault | null {
   for (const [key, member] of members) {
-    const fault = check(member, String(key))
-    if (fault !== null) return fault.startsWith("must") ? `${key} ${fault}` : `${key}.${fault}`
+    const found = check(member, String(key))
+    if (found !== null) return { ...found, path: [String(key), ...found.path] }
   }
   return null
+}
+
+function isDifferentTexts(value: Json): value is string[] {
+  if (!Array.isArray(value) || !value.every((each) => typeof each === "string")) return false
+  return new Set(value).size === value.length
 }
 
 function isNumber(value: Json): value is number | bigint {

@@ -91,7 +91,7 @@ describe("what is refused", () => {
   })
 
   test("tools, by what is wrong with them", () => {
-    const tool = (name: string, parameters: { [key: string]: string[] }) => ({
+    const tool = (name: string, parameters: { [key: string]: Json }) => ({
       name,
       description: null,
       parameters,
@@ -104,6 +104,9 @@ describe("what is refused", () => {
     )
     expect(said(tool("f", { properties: ["a"] }))).toMatchObject({
       message: "the parameters of f are no JSON Schema of draft 7: properties must be an object",
+    })
+    expect(said(tool("f", { properties: { must_have: { type: "thing" } } }))).toMatchObject({
+      message: expect.stringContaining("draft 7: properties.must_have.type must be one of array, boolean"),
     })
   })
 
