@@ -24,6 +24,12 @@ export function typeOf(value: unknown): string {
   return stringOf(objectOf(value)?.type) ?? ""
 }
 
+/** Whether values stand in one another more than `levels` deep. */
+export function nestsDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false
+  return levels === 0 || Object.values(value).some((inner) => nestsDeeper(inner, levels - 1))
+}
+
 /** A part of a tokenizer file that is not supported, and why: the road to the fallback, or to a refusal. */
 export interface Unsupported {
   readonly kind: "unsupported"

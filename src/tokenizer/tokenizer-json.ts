@@ -6,7 +6,7 @@ import { err, ok, type Result } from "../result"
 import type { AddedToken } from "./added-tokens"
 import type { BpeTables } from "./bpe-core"
 import { lacksBytes } from "./dropped-bytes"
-import { type JsonObject, listOf, objectOf, stringOf, typeOf, type Unsupported } from "./json-shape"
+import { type JsonObject, listOf, nestsDeeper, objectOf, stringOf, typeOf, type Unsupported } from "./json-shape"
 import { type Normalizer, normalizedText, readNormalizer } from "./normalizer"
 import { bytesOf, longestToken, type PackedTokens, packedVocabulary, withBlanks, wordsOf } from "./packed-tokens"
 import { type PostProcessor, readPostProcessor } from "./post-processor"
@@ -67,6 +67,10 @@ interface TextRules {
   readonly lossyCuts: readonly PreTokenizerStep[] | null
 }
 
+/** What is read by walking down, and how far: real files have no more than ten levels. */
+const textParts = ["normalizer", "pre_tokenizer", "post_processor", "decoder"]
+const levelsMax = 100
+
 /** The parts around a vocabulary and its merges; takes the vocabulary over. */
 function readParts(
   json: JsonObject,
@@ -74,6 +78,8 @@ function readParts(
   vocabulary: Vocabulary,
   merges: Uint32Array,
 ): Result<ReadParts, Unsupported> {
+  const deep = textParts.find((part) => nestsDeeper(json[part], levelsMax))
+  if (deep !== undefined) return unsupported(`a ${deep} of more than ${levelsMax} levels`)
   const blanks = json.pre_tokenizer === null || splitsNothing(json) ? blanksAsThemselves(json, vocabulary) : null
   const normalizer = blanks ?? json.normalizer
   const preTokenizer = splitsNothing(json) ? null : json.pre_tokenizer

@@ -39,3 +39,19 @@ test("a file that is nothing of the kind is a value that says so", () => {
   expect(ids("tokenizer.json", "")).toBe("the tokenizer is not supported: a file without ranks")
   expect(ids("tokenizer.json", "{")).toStartWith("the tokenizer is not supported: a file that is no JSON: ")
 })
+
+test("a file that nests without end, or spells without end, is refused in a few words", () => {
+  const nested = (depth: number): string => {
+    const inner = `${'{"type":"Sequence","normalizers":['.repeat(depth)}{"type":"NFC"}${"]}".repeat(depth)}`
+    return JSON.stringify(byteLevelTokenizer().json).replace('"normalizer":null', `"normalizer":${inner}`)
+  }
+  expect(ids("tokenizer.json", nested(10))).toEqual([108, 111, 119])
+  for (const depth of [100, 200_000]) {
+    expect(ids("tokenizer.json", nested(depth))).toMatch(/^the tokenizer is not supported: a (normalizer|file)/)
+  }
+  const { model } = byteLevelTokenizer().json as { model: object }
+  const long = { ...byteLevelTokenizer().json, model: { ...model, merges: ["x".repeat(100_000)] } }
+  const refusal = ids("tokenizer.json", long)
+  expect(refusal).toStartWith('the tokenizer is not supported: the merge "xxx')
+  expect(refusal.length).toBeLessThan(500)
+})
