@@ -10,6 +10,7 @@ import { callTextMethod, isTextMethod, markupMethod } from "./text-methods"
 import {
   type Arguments,
   Callable,
+  counted,
   Dictionary,
   Float,
   hasSurrogates,
@@ -157,17 +158,12 @@ export function sliceOf(object: Value, parts: readonly [Value, Value, Value], ru
         : sliced(plain.split(""), start, stop, by).join("")
     return object instanceof Markup ? new Markup(cut) : cut
   }
-  if (Array.isArray(object)) return charged(sliced(object, start, stop, by), run)
-  if (object instanceof Tuple) return new Tuple(charged(sliced(object.items, start, stop, by), run))
+  if (Array.isArray(object)) return counted(sliced(object, start, stop, by), run)
+  if (object instanceof Tuple) return new Tuple(counted(sliced(object.items, start, stop, by), run))
   if (object instanceof Range) return slicedRange(object, start, stop, by)
   if (object instanceof Dictionary) throw new TemplateError("unhashable type: 'slice'")
   if (object === undefined) throw undefinedObject("")
   throw new TemplateError(`'${typeName(object)}' object is not subscriptable`)
-}
-
-function charged(items: Value[], run: Run): Value[] {
-  run.buildItems(items.length)
-  return items
 }
 
 /** First and last place of a slice in a sequence of that size, as Python counts them. */

@@ -94,17 +94,6 @@ export function compare(a: Value, b: Value, run: Run, operator: Comparison = "<"
   return left.length - right.length
 }
 
-/** Units compared at most while a text is looked for in another: a bad pair takes the product of their lengths. */
-const searchedUnitsMax = 2 ** 32
-
-/** Counts a search, and refuses one that could take for ever: nothing can look at the clock inside it. */
-export function chargeSearch(text: string, wanted: string, run: Run): void {
-  run.work(text.length)
-  if (text.length * wanted.length > searchedUnitsMax && wanted.length <= text.length) {
-    throw new TemplateError("the template searches too long a text for too long a text")
-  }
-}
-
 /** Python's order of texts: by code point, not by UTF-16 unit. */
 export function compareTexts(a: string, b: string): number {
   const shorter = Math.min(a.length, b.length)
@@ -125,7 +114,7 @@ export function compareTexts(a: string, b: string): number {
 export function contains(container: Value, item: Value, run: Run): boolean {
   if (isText(container)) {
     if (isText(item)) {
-      chargeSearch(plainText(container), plainText(item), run)
+      run.search(plainText(container), plainText(item))
       return plainText(container).includes(plainText(item))
     }
     throw new TemplateError(`'in <string>' requires string as left operand, not ${typeName(item)}`)

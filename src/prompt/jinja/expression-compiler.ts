@@ -24,11 +24,11 @@ import { callTextMethod, isTextMethod } from "./text-methods"
 import {
   type Arguments,
   Callable,
+  counted,
   Dictionary,
   isText,
   listed,
   noArguments,
-  plainText,
   Special,
   sizeOf,
   Tuple,
@@ -335,10 +335,7 @@ export function compileFilter({ name, args }: FilterNode, at: Position, operand:
     run.step()
     const value = operand(frame)
     run.work(sizeOf(value))
-    const made = filter(value, given(frame), run)
-    if (isText(made)) run.build(plainText(made).length)
-    else if (Array.isArray(made)) run.buildItems(made.length)
-    return made
+    return counted(filter(value, given(frame), run), run)
   }
 }
 

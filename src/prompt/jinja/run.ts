@@ -40,6 +40,9 @@ const unitsPerItem = 4
 /** Units that operations may make or go through without a look at the clock. */
 const quickUnits = 65_536
 
+/** Units compared at most while a text is looked for in another: a bad pair takes the product of their lengths. */
+const searchedUnitsMax = 2 ** 32
+
 /** The state that all parts of one rendering share: what is left of its limits. Throws `TemplateError` past them. */
 export class Run {
   readonly clock: TemplateClock
@@ -66,6 +69,14 @@ export class Run {
   work(units: number): void {
     this.unseenUnits += units
     if (this.unseenUnits > quickUnits) this.look()
+  }
+
+  /** Counts a search, and refuses one that could take for ever: nothing can look at the clock inside it. */
+  search(text: string, wanted: string): void {
+    this.work(text.length)
+    if (text.length * wanted.length > searchedUnitsMax && wanted.length <= text.length) {
+      throw new TemplateError("the template searches too long a text for too long a text")
+    }
   }
 
   /** Counts what an operation is about to make. */

@@ -1,5 +1,4 @@
 /** Python's methods on texts. Places are code points. */
-import { chargeSearch } from "./equality"
 import { capitalize, caseFold, isLower, isTitle, isUpper, swapCase, titleCase } from "./letter-case"
 import { escaped, unescapeHtml } from "./markup"
 import { isPrintable } from "./repr"
@@ -8,6 +7,7 @@ import { bind, type Parameter } from "./signature"
 import {
   type Arguments,
   codePoints,
+  counted,
   Dictionary,
   hasSurrogates,
   isText,
@@ -115,10 +115,7 @@ export function callTextMethod(value: string | Markup, name: string, given: Argu
   const args = bind(name, method.parameters, given)
   run.work(plainText(value).length)
   if (typeof value !== "string") return markedUp(method.apply(value.text, escapedArguments(name, args, run), run))
-  const made = method.apply(value, args, run)
-  if (typeof made === "string") run.build(made.length)
-  else if (Array.isArray(made)) run.buildItems(made.length)
-  return made
+  return counted(method.apply(value, args, run), run)
 }
 
 /** What goes into an escaped text is escaped. */
@@ -177,7 +174,7 @@ export function joined(separator: string, items: readonly Value[], run: Run): st
 
 /** Python's `str.replace`; `times` below 0 = all. */
 export function replaceText(value: string, old: string, fresh: string, times: number, run: Run): string {
-  chargeSearch(value, old, run)
+  run.search(value, old)
   if (!value.includes(old)) return value
   const parts = old === "" ? ["", ...Array.from(value), ""] : value.split(old)
   const cuts = times < 0 ? parts.length - 1 : Math.min(times, parts.length - 1)
@@ -211,13 +208,13 @@ function within(value: string, [sub, start, end]: readonly Value[]): [string, st
 
 function count(value: string, args: readonly Value[], run: Run): number {
   const [part, sub] = within(value, args)
-  chargeSearch(part, sub, run)
+  run.search(part, sub)
   return sub === "" ? codePoints(part) + 1 : part.split(sub).length - 1
 }
 
 function place(value: string, args: readonly Value[], last: boolean, run: Run): number {
   const [part, sub, offset] = within(value, args)
-  chargeSearch(part, sub, run)
+  run.search(part, sub)
   const at = last ? part.lastIndexOf(sub) : part.indexOf(sub)
   return at < 0 ? -1 : offset + codePoints(part.slice(0, at))
 }
@@ -253,7 +250,7 @@ function withoutSuffix(value: string, suffix: string): string {
 function separatorText(value: string, separator: Value, run: Run): string {
   const plainSeparator = asText(separator)
   if (plainSeparator === "") throw new TemplateError("empty separator")
-  chargeSearch(value, plainSeparator, run)
+  run.search(value, plainSeparator)
   return plainSeparator
 }
 

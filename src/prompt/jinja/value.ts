@@ -397,6 +397,13 @@ export function sizeOf(value: Value): number {
   return value instanceof View || (value instanceof Dictionary && value.source === null) ? value.size : 1
 }
 
+/** A value that an operation made, its text or its items counted. */
+export function counted<Made extends Value>(made: Made, run: Run): Made {
+  if (isText(made)) run.build(plainText(made).length)
+  else if (Array.isArray(made)) run.buildItems(made.length)
+  return made
+}
+
 /** What can be gone through, as an array or an iterator: keys of a dictionary, characters of a text. */
 export function iterate(value: Value, run: Run): readonly Value[] | Lazy {
   if (isText(value)) run.buildItems(sizeOf(value))
