@@ -4,6 +4,7 @@
  */
 import { err, ok, type Result } from "../result"
 import { toJson } from "./jinja/json"
+import { integerDigitsMax } from "./jinja/number-text"
 import { Run, systemClock, TemplateError, templateLimits } from "./jinja/run"
 import { Dictionary, Float, type Value } from "./jinja/value"
 
@@ -15,8 +16,6 @@ export interface PythonJsonFailure {
 
 /** Lists and objects inside each other. Python's own limit is about a thousand. */
 const depthMax = 512
-/** Digits of an integer that Python reads. */
-const integerDigitsMax = 4300
 
 /** `json.loads`: also takes NaN and Infinity; of equal keys the last counts, in the place of the first. */
 export function readPythonJson(text: string): Result<Value, PythonJsonFailure> {

@@ -4,8 +4,8 @@ import { strip } from "./whitespace"
 const radixDigits = "0123456789abcdefghijklmnopqrstuvwxyz"
 const radixPrefixes: { readonly [base: number]: RegExp } = { 2: /^0[bB]/, 8: /^0[oO]/, 16: /^0[xX]/ }
 
-/** Digits that Python reads at most where the base is no power of two; here, where it is one, too. */
-const integerDigitsMax = 4300
+/** Digits of an integer that Python reads and prints at most. In bases that are powers of two it reads more, unlike us. */
+export const integerDigitsMax = 4300
 
 /** Python's `int(text, base)`, or null when it is none. */
 export function readInteger(spelling: string, base: number): bigint | null {

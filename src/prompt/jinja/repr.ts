@@ -1,4 +1,5 @@
 /** How Python prints values. */
+import { integerDigitsMax } from "./number-text"
 import { type Run, TemplateError } from "./run"
 import { Callable, Dictionary, Float, Lazy, Markup, Namespace, Range, Tuple, type Value, View } from "./value"
 
@@ -53,9 +54,6 @@ export function ascii(value: Value, run: Run): string {
 function reprItems(items: readonly Value[], run: Run): string {
   return items.map((item) => repr(item, run)).join(", ")
 }
-
-/** Digits that Python turns an integer into at most. */
-const integerDigitsMax = 4300
 
 /** Python's text of an integer; JavaScript would write large ones with an exponent. */
 export function integerText(value: number | bigint): string {
