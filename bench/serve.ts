@@ -8,8 +8,9 @@
  *                                       Python (the `vllm` command), in turns with ours
  *     npm run bench -- --check          a small run of each row, as a test
  *
- * The server is a child process, and so is the mock engine (`--mock-engine PATH`); the load comes from another one (bench/support/load.ts). Processor time is the server's own,
- * from /proc, so the columns that need it are empty elsewhere than on Linux. Every answer is checked in the run.
+ * The server is a child process, and so is the mock engine (`--mock-engine PATH`); the load comes from another one
+ * (bench/support/load.ts). Processor time is the server's own, from /proc, so the columns that need it are empty elsewhere
+ * than on Linux. Every answer is checked in the run.
  */
 import { readFileSync } from "node:fs"
 import { cpus } from "node:os"

@@ -20,7 +20,7 @@ export function createApp(room: AppRoom): AppFetch {
 }
 
 /** Every route of the full role, for the router and for tests that walk them. */
-export function appRoutes(room: AppRoom): Route[] {
+function appRoutes(room: AppRoom): Route[] {
   const text = [...generationRoutes(room), ...vocabularyRoutes(room)]
   return [
     ...(room.config.tokensOnly ? text.map(withoutText) : text),

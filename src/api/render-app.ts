@@ -12,6 +12,6 @@ export function createRenderApp(room: RenderRoom): AppFetch {
 }
 
 /** Every route of the role, for the router and for tests that walk them. */
-export function renderAppRoutes(room: RenderRoom): Route[] {
+function renderAppRoutes(room: RenderRoom): Route[] {
   return [...vocabularyRoutes(room), ...renderRoleRoutes(room), ...stateRoutes(room)]
 }

@@ -28,8 +28,8 @@ export type BodyPath = readonly (string | number)[]
 const heldBytesMin = 64 * 1024
 
 /**
- * Reads a body as `readJsonBody` does; short ones are read whole. Long texts where `passesOn` says so are held; all others are in the value, and
- * count as the rest of the body does.
+ * Reads a body as `readJsonBody` does; short ones are read whole. Long texts where `passesOn` says so are held; all others
+ * are in the value, and count as the rest of the body does.
  */
 export async function readMediaBody(
   request: Request,

@@ -25,8 +25,8 @@ export interface DataSocketPlace {
 }
 
 /**
- * The two sockets at which the engine of a rank takes its requests and leaves its outputs. Those at stable ports stand for as
- * long as the process: whoever knows them from an earlier process finds the next one there, since libzmq dials for
+ * The two sockets at which the engine of a rank takes its requests and leaves its outputs. Those at stable ports stand for
+ * as long as the process: whoever knows them from an earlier process finds the next one there, since libzmq dials for
  * ever. At free ports they are one engine's own, so that what it leaves behind never meets its successor.
  */
 export class DataSockets {

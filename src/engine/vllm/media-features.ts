@@ -17,7 +17,7 @@ export interface MediaFeature {
 }
 
 /** Items of one request, and UTF-16 units of a hash. */
-export const mediaItemsMax = 4_096
+const mediaItemsMax = 4_096
 const hashUnitsMax = 1_024
 
 /** What a request's features are read against. */

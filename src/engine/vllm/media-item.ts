@@ -10,7 +10,7 @@ import { MessagePackReader, rawBytesCode } from "./message-pack-reader"
 export type MediaFields = ReadonlyMap<string, Uint8Array>
 
 /** Fields of one item. */
-export const mediaFieldsMax = 256
+const mediaFieldsMax = 256
 /** Tensors and numbers of one field. */
 const tensorsMax = 65_536
 const nestingMax = 8
