@@ -132,13 +132,7 @@ export class DsmlCallMachine implements ContentMachine {
 
   /** Gives out text but for its end, as far as that may be the frame's beginning. */
   private readText(text: string, start: number, end: number): void {
-    let from = end
-    while (from > start && end - from < dsmlFrame.length && isFrame(text.charCodeAt(from - 1))) from -= 1
-    const seen = from === start ? this.raw + text.slice(start, end) : text.slice(from, end)
-    if (from > start) {
-      this.giveRaw()
-      this.emission.text(text.slice(start, from))
-    }
+    const seen = this.raw + text.slice(start, end)
     const held = frameTail(seen, dsmlFrame)
     if (held < seen.length) this.emission.text(seen.slice(0, seen.length - held))
     this.raw = seen.slice(seen.length - held)
@@ -196,10 +190,6 @@ export class DsmlCallMachine implements ContentMachine {
   private endsWith(name: string): boolean {
     return this.closes && this.tag === `${name}>`
   }
-}
-
-function isFrame(unit: number): boolean {
-  return unit === 0x0a || unit === 0x3c
 }
 
 /** A call as it comes out. */
