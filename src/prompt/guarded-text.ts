@@ -30,8 +30,8 @@ export class TextGuard {
 
   /** Special tokens are those that `skip_special_tokens` drops; `control`: others that steer the model. */
   constructor(tokenizer: Tokenizer, control: readonly string[] = []) {
-    this.hides = control.length === 0 ? "text" : "plain"
     const found = new Set(control.filter((spelling) => tokenizer.tokenToId(spelling) >= 0))
+    this.hides = found.size === 0 ? "text" : "plain"
     for (let id = 0; id < tokenizer.vocabSize; id++) {
       const spelling = tokenizer.isSpecial(id) ? tokenizer.idToToken(id) : null
       if (spelling !== null && spelling !== "" && !spelling.includes(mark)) found.add(spelling)

@@ -1,6 +1,7 @@
 import type { Conversation } from "../ir/conversation"
 import { err, ok, type Result } from "../result"
 import { renderConversation, type TemplateSetting } from "./conversation-variables"
+import { turnTokens } from "./deepseek/tokens"
 import { encodeSegments } from "./encode-segments"
 import { GuardedWriter, type GuardSetting } from "./guarded-writer"
 import type { EncodeBounds, NoChatTemplate, PromptRenderer, RenderedPrompt, RenderFailure } from "./renderer"
@@ -44,7 +45,7 @@ class TemplateRenderer implements PromptRenderer {
   constructor(setting: TemplateRendererSetting, own: ReadonlyMap<string, ChatTemplate>) {
     this.setting = setting
     this.own = own
-    this.writer = new GuardedWriter(setting)
+    this.writer = new GuardedWriter(setting, turnTokens)
   }
 
   render(conversation: Conversation, bounds: EncodeBounds): Result<RenderedPrompt, RenderFailure> {

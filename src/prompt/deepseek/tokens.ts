@@ -35,6 +35,15 @@ const earlierNames = [
   ...["calls", "call", "outputs", "output"].flatMap((what) => [`tool▁${what}▁begin`, `tool▁${what}▁end`]),
 ]
 
+/**
+ * Tokens that begin turns, calls and results in DeepSeek's chat templates (V3, R1), whose vocabulary does not flag them
+ * as special. Tags of thinking are not among them: they stay as the reference has them.
+ */
+export const turnTokens: readonly string[] = [
+  ...[tokens.user, tokens.assistant],
+  ...earlierNames.map((name) => `<｜${name}｜>`),
+]
+
 /** All tokens that steer the models, as far as a vocabulary has them. Most of them are no special tokens to it. */
 export const controlTokens: readonly string[] = [
   ...Object.values(tokens),
