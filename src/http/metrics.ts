@@ -2,7 +2,7 @@
  * The families of /metrics, by the names, labels and buckets that dashboards for vLLM expect (SERVER 5): what a front
  * end knows by itself. Figures of the engines' own are in engine-metrics.ts.
  */
-import type { EngineStatus, FinishReason } from "../ir/engine"
+import { type EngineStatus, type FinishReason, finishReasons } from "../ir/engine"
 import type { ChoiceTiming, ChoiceUsage } from "../ir/item-event"
 import { EngineMetrics } from "./engine-metrics"
 import { type Counter, type Family, type Gauge, type Histogram, Registry } from "./prometheus"
@@ -60,8 +60,6 @@ const httpFineBounds = [
 
 /** Clients choose their methods freely; labels must not follow them. */
 const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"])
-
-const finishReasons: readonly FinishReason[] = ["stop", "length", "abort", "error", "repetition"]
 
 /** The families of one server. */
 export function createMetrics(options: MetricsOptions): Metrics {

@@ -13,11 +13,25 @@ export type Finish = (typeof Finish)[keyof typeof Finish]
 
 /** The API's word for a finish code. */
 export type FinishReason = "stop" | "length" | "abort" | "error" | "repetition"
-const finishReasons: readonly FinishReason[] = ["stop", "length", "abort", "error", "repetition"]
+/** All of them, in the order of their codes. */
+export const finishReasons: readonly FinishReason[] = ["stop", "length", "abort", "error", "repetition"]
 
 /** Turns a finish code other than `none` into its name. */
 export function finishReason(finish: Finish): FinishReason {
   return finishReasons[finish] ?? "error"
+}
+
+const finishCodes: ReadonlyMap<unknown, Finish> = new Map<unknown, Finish>([
+  ["stop", Finish.stop],
+  ["length", Finish.length],
+  ["abort", Finish.abort],
+  ["error", Finish.error],
+  ["repetition", Finish.repetition],
+])
+
+/** The code of a name as it came from outside; null = no sequence ends with that. */
+export function finishCode(name: unknown): Finish | null {
+  return finishCodes.get(name) ?? null
 }
 
 /** How an engine can fail a request. `message` is for our log; clients get a fixed text (api/errors.ts). */

@@ -1,4 +1,5 @@
 import type { Json } from "../../ir/conversation"
+import { finishCode } from "../../ir/engine"
 import { blankLogprobRows, promptLogprobRows, tokenLogprobRows } from "../../ir/logprob-json"
 import { err, ok, type Result } from "../../result"
 import type { Exchange } from "../endpoint"
@@ -10,7 +11,7 @@ import { ChunkReplay } from "./chunk-replay"
 import type { StreamState } from "./derender-schema"
 import { answerRequest, type ChunkParts, type Derendering, replayedRequest } from "./derendering"
 import { digestRequest, type KeptReplays } from "./kept-replays"
-import { isFinishReason, Replay } from "./replay"
+import { Replay } from "./replay"
 
 /**
  * What one chunk of a generate stream adds to the answer, and the state for the next. The state is the client's to carry,
@@ -129,7 +130,7 @@ function chunkFault({ chunk, state, promptTokenIds }: ChunkParts, room: RenderRo
   if ((parsesReasoning || parsesCalls) && promptTokenIds === null) {
     return invalid("prompt_token_ids", "prompt_token_ids are needed: where the output begins is read from them.")
   }
-  if (choice?.finish_reason != null && !isFinishReason(choice.finish_reason)) {
+  if (choice?.finish_reason != null && finishCode(choice.finish_reason) === null) {
     return invalid("generate_chunk", "finish_reason must be stop, length, abort, error or repetition.")
   }
   if (typeof choice?.stop_reason === "string") {
@@ -146,7 +147,7 @@ function chunkFault({ chunk, state, promptTokenIds }: ChunkParts, room: RenderRo
   if (chunk.request_id !== state.request_id) {
     return invalid("stream_state", "stream_state is another request's.")
   }
-  if (state.finish_reason != null && !isFinishReason(state.finish_reason)) {
+  if (state.finish_reason != null && finishCode(state.finish_reason) === null) {
     return invalid("stream_state", "stream_state has a finish_reason that none ends with.")
   }
   if (choice !== undefined && choice.index !== state.index) {

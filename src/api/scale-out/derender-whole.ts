@@ -1,5 +1,5 @@
 import type { Json } from "../../ir/conversation"
-import type { LogprobRows } from "../../ir/engine"
+import { finishCode, type LogprobRows } from "../../ir/engine"
 import { promptLogprobRows, tokenLogprobRows } from "../../ir/logprob-json"
 import { err, ok, type Result } from "../../result"
 import { type ApiError, invalid } from "../errors"
@@ -8,7 +8,7 @@ import { Fold } from "../fold"
 import type { RenderRoom } from "../room"
 import type { GenerateResponseBody } from "./derender-schema"
 import { type AnsweredRequest, answerRequest, type Derendering, replayedRequest, type WholeParts } from "./derendering"
-import { cachedTokens, isFinishReason, Replay } from "./replay"
+import { cachedTokens, Replay } from "./replay"
 
 /** The whole answer that the API would have given, as an object. */
 export function derenderWhole<Body, Ask>(
@@ -127,7 +127,7 @@ function wholeFault({ responses, promptTokenIds, promptTokens }: WholeParts, roo
     if (choices.some(({ token_ids: ids }) => ids.length > contextTokensMax || ids.some((id) => id >= vocabSize))) {
       return invalid("token_ids", "a choice has more tokens than the window, or such that do not exist.")
     }
-    const unfinished = choices.find((choice) => choice.finish_reason == null || !isFinishReason(choice.finish_reason))
+    const unfinished = choices.find((choice) => finishCode(choice.finish_reason) === null)
     if (unfinished !== undefined) {
       return invalid("finish_reason", "every choice must have ended with stop, length, abort, error or repetition.")
     }

@@ -10,6 +10,7 @@ import {
   type EngineReceiver,
   emptyOutput,
   Finish,
+  finishCode,
   type LogprobRows,
 } from "../../ir/engine"
 import type { GenerateRequest } from "../../ir/generate-request"
@@ -18,19 +19,6 @@ import { ok } from "../../result"
 import type { RenderRoom } from "../room"
 import { isRecord } from "../schema"
 import type { GeneratedChoice, GenerateResponseBody } from "./derender-schema"
-
-const finishCodes: ReadonlyMap<string, Finish> = new Map<string, Finish>([
-  ["stop", Finish.stop],
-  ["length", Finish.length],
-  ["abort", Finish.abort],
-  ["error", Finish.error],
-  ["repetition", Finish.repetition],
-])
-
-/** Whether an engine ends with this word. */
-export function isFinishReason(word: string): boolean {
-  return finishCodes.has(word)
-}
 
 /** How a choice ended, as the wire has it. */
 type Ending = Pick<GeneratedChoice, "finish_reason" | "stop_reason">
@@ -73,7 +61,7 @@ export class Replay {
     ending: Ending | null,
     transfer: EngineOutput["kvTransferParams"],
   ) {
-    const finish = ending?.finish_reason == null ? Finish.none : (finishCodes.get(ending.finish_reason) ?? Finish.error)
+    const finish = ending?.finish_reason == null ? Finish.none : (finishCode(ending.finish_reason) ?? Finish.error)
     const stopReason = ending?.stop_reason ?? null
     const { out } = this
     out.kvTransferParams = transfer

@@ -1,14 +1,6 @@
 import type { Json } from "../../ir/conversation"
-import { type EngineError, type EngineOutput, Finish } from "../../ir/engine"
+import { type EngineError, type EngineOutput, Finish, finishCode } from "../../ir/engine"
 import { promptLogprobRows, tokenLogprobRows } from "../../ir/logprob-json"
-
-const finishCodes: ReadonlyMap<Json, Finish> = new Map<Json, Finish>([
-  ["stop", Finish.stop],
-  ["length", Finish.length],
-  ["abort", Finish.abort],
-  ["error", Finish.error],
-  ["repetition", Finish.repetition],
-])
 
 /** Ids are integers of 31 bits; one that no vocabulary here has is still a token, and has no text. */
 const tokenIdMax = 2 ** 31 - 1
@@ -74,7 +66,7 @@ export class ChunkReader {
     }
     output.start = 0
     output.end = ids.length
-    output.finish = finish === null ? Finish.none : (finishCodes.get(finish) ?? Finish.error)
+    output.finish = finish === null ? Finish.none : (finishCode(finish) ?? Finish.error)
     output.stopTokenId = typeof stop === "number" ? stop : -1
     output.logprobs = isRecord(choice.logprobs) ? tokenLogprobRows(choice.logprobs.content ?? null, ids.length) : null
     output.promptLogprobs = promptLogprobRows(chunk.prompt_logprobs ?? null, this.promptTokenIds)
