@@ -106,27 +106,19 @@ export const engineFlagTable: readonly Flag[] = [
       short: "dpp",
     },
   ),
-  build(
-    "engine",
+  link(
     "engine-data-port",
     integerValue(0, 65_535),
+    "dataPort",
     "First port for data, two for each engine; 0 = free ones.",
-    null,
     { unset: "the one behind the rpc port" },
-    (draft, port) => {
-      draft.vllm.dataPort = port
-    },
   ),
-  build(
-    "engine",
+  link(
     "engine-data-address",
     addressValue,
+    "dataAddress",
     "What engines dial for data, where a name of Sluice's outlives its address.",
-    null,
     { unset: "where they reached it" },
-    (draft, address) => {
-      draft.vllm.dataAddress = address
-    },
   ),
   one(
     "engine",
