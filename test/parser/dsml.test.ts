@@ -1,29 +1,10 @@
 /** What DeepSeek's models write since V3.2: calls in tags, and reasoning that the prompt opens. */
 import { describe, expect, test } from "bun:test"
-import type { ParserFactory } from "../../src/parser/parser"
-import { chooseParser } from "../../src/parser/registry"
 import type { ParsedPart } from "../support/recording-sink"
+import { factoryOf } from "./chosen-parser"
 import { type ParserSample, parserContract } from "./contract"
-import { markers, ordinary, parse, parserFor, promptOf, tokensOf, vocabularyWith } from "./spelled-tokens"
-
-function factoryOf(reasoning: string, tools: string, known: readonly string[] = markers): ParserFactory {
-  const profile = { name: "m", modelType: "", architectures: [], chatTemplates: {} }
-  const chosen = chooseParser(profile, reasoning, tools, vocabularyWith(known))
-  if (!chosen.ok) throw new Error(chosen.error.message)
-  return chosen.value
-}
-
-function call(name: string, argumentText: string): ParsedPart {
-  return { kind: "call", name, id: "", arguments: argumentText, ended: true }
-}
-
-function text(value: string): ParsedPart {
-  return { kind: "text", text: value }
-}
-
-function reasoning(value: string): ParsedPart {
-  return { kind: "reasoning", text: value }
-}
+import { call, reasoning, text } from "./parsed-parts"
+import { markers, ordinary, parse, parserFor, promptOf, tokensOf } from "./spelled-tokens"
 
 /** Spells a text of V3.2's tags, written without the marker, in a version's own. */
 function spelled(version: "v32" | "v4" | "v41", output: string): string {

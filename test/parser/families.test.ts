@@ -1,29 +1,9 @@
 import { expect, test } from "bun:test"
-import type { ParserFactory } from "../../src/parser/parser"
 import { chooseParser } from "../../src/parser/registry"
-import type { ParsedPart } from "../support/recording-sink"
+import { factoryOf, unknownModel } from "./chosen-parser"
 import { type ParserSample, parserContract } from "./contract"
-import { markers, ordinary, parse, parserFor, promptOf, tokensOf, vocabularyWith } from "./spelled-tokens"
-
-const profile = { name: "m", modelType: "", architectures: [], chatTemplates: {} }
-
-function factoryOf(reasoning: string, tools: string, known: readonly string[] = markers): ParserFactory {
-  const chosen = chooseParser(profile, reasoning, tools, vocabularyWith(known))
-  if (!chosen.ok) throw new Error(chosen.error.message)
-  return chosen.value
-}
-
-function call(name: string, argumentText: string, ended = true): ParsedPart {
-  return { kind: "call", name, id: "", arguments: argumentText, ended }
-}
-
-function text(value: string): ParsedPart {
-  return { kind: "text", text: value }
-}
-
-function reasoning(value: string): ParsedPart {
-  return { kind: "reasoning", text: value }
-}
+import { call, reasoning, text } from "./parsed-parts"
+import { ordinary, parse, parserFor, promptOf, tokensOf, vocabularyWith } from "./spelled-tokens"
 
 const qwen3Samples: readonly ParserSample[] = [
   { title: "text alone", output: "Hi 😀\n there", parts: [text("Hi 😀\n there")], reasoningTokens: 0 },
@@ -269,7 +249,7 @@ test("without marker tokens calls are found in the text, whatever tokens spell t
 })
 
 test("a reasoning parser is refused when the vocabulary lacks its markers", () => {
-  expect(chooseParser(profile, "qwen3", "none", vocabularyWith(["<think>"]))).toEqual({
+  expect(chooseParser(unknownModel, "qwen3", "none", vocabularyWith(["<think>"]))).toEqual({
     ok: false,
     error: { kind: "parser_unusable", message: "the vocabulary has no token </think>, which the parser needs" },
   })

@@ -1,29 +1,10 @@
 /** What Mistral's models write: calls of both generations, and reasoning between tokens. */
 import { describe, expect, test } from "bun:test"
-import type { ParserFactory } from "../../src/parser/parser"
 import { chooseParser } from "../../src/parser/registry"
-import type { ParsedPart } from "../support/recording-sink"
+import { factoryOf, unknownModel } from "./chosen-parser"
 import { type ParserSample, parserContract } from "./contract"
+import { call, reasoning, text } from "./parsed-parts"
 import { markers, ordinary, parse, parserFor, tokensOf, vocabularyWith } from "./spelled-tokens"
-
-function factoryOf(reasoning: string, tools: string, known: readonly string[] = markers): ParserFactory {
-  const profile = { name: "m", modelType: "", architectures: [], chatTemplates: {} }
-  const chosen = chooseParser(profile, reasoning, tools, vocabularyWith(known))
-  if (!chosen.ok) throw new Error(chosen.error.message)
-  return chosen.value
-}
-
-function call(name: string, argumentText: string, ended = true, id = ""): ParsedPart {
-  return { kind: "call", name, id, arguments: argumentText, ended }
-}
-
-function text(value: string): ParsedPart {
-  return { kind: "text", text: value }
-}
-
-function reasoning(value: string): ParsedPart {
-  return { kind: "reasoning", text: value }
-}
 
 const samples: readonly ParserSample[] = [
   { title: "text alone", output: "Hi [ARGS] [1]", parts: [text("Hi [ARGS] [1]")] },
@@ -134,8 +115,7 @@ test("markers that are spelled with ordinary tokens are none", () => {
 
 describe("the families of mistral", () => {
   const chosen = (more: object, reasoning = "auto", tools = "auto", known: readonly string[] = markers): unknown => {
-    const profile = { name: "m", modelType: "", architectures: [], chatTemplates: {}, ...more }
-    const found = chooseParser(profile, reasoning, tools, vocabularyWith(known))
+    const found = chooseParser({ ...unknownModel, ...more }, reasoning, tools, vocabularyWith(known))
     return found.ok ? [found.value.reasoning, found.value.tools] : found.error.message
   }
   const older = ["[TOOL_CALLS]"]
