@@ -1,9 +1,10 @@
 /** Placeholders of media where a template takes texts. */
 import { expect, test } from "bun:test"
-import type { ContentPart, Conversation } from "../../src/ir/conversation"
+import type { ContentPart } from "../../src/ir/conversation"
 import { mediaPlaceholders } from "../../src/model/media-placeholders"
 import { renderConversation } from "../../src/prompt/conversation-variables"
 import { compileTemplate } from "../../src/prompt/template"
+import { conversationOf } from "../support/conversation"
 
 const template = "{% for message in messages %}[{{ message.content }}]{% endfor %}"
 const text = (words: string): ContentPart => ({ type: "text", text: words })
@@ -12,25 +13,10 @@ const item = (type: "image" | "audio" | "video"): ContentPart => ({ type, source
 function render(modelType: string, ...contents: (readonly ContentPart[])[]): string {
   const compiled = compileTemplate(template)
   if (!compiled.ok) throw new Error(compiled.error.message)
-  const conversation: Conversation = {
-    kind: "conversation",
-    messages: contents.map((content) => ({
-      role: "user",
-      content,
-      reasoning: null,
-      toolCalls: [],
-      toolCallId: null,
-      name: null,
-    })),
-    tools: [],
-    toolChoice: { kind: "none" },
-    addGenerationPrompt: false,
-    continueFinalMessage: false,
-    addSpecialTokens: false,
-    documents: null,
-    chatTemplate: null,
-    templateKwargs: {},
-  }
+  const conversation = conversationOf(
+    contents.map((content) => ({ content })),
+    { addGenerationPrompt: false },
+  )
   const setting = {
     specialTokens: {},
     contentFormat: "string" as const,
