@@ -90,7 +90,7 @@ export function openTestServer(running: RunningServer, log: string[]): TestServe
 type RequestBody = Blob | string | undefined
 
 /** Waits until `holds` does; fails after `withinMs`. Polls, so that no test sleeps for a guessed time. */
-export async function until(holds: () => boolean | Promise<boolean>, withinMs = 2_000): Promise<void> {
+export async function until(holds: () => boolean | Promise<boolean>, withinMs = 10_000): Promise<void> {
   const deadline = performance.now() + withinMs
   while (!(await holds())) {
     if (performance.now() > deadline) throw new Error(`did not come true within ${withinMs} ms: ${holds}`)
