@@ -8,7 +8,7 @@ import { openVocabularyFile } from "../../../src/tokenizer/open"
 import golden from "../../golden/mistral/prompts.json"
 import { conversationOf } from "../../support/conversation"
 import { idsHash } from "../harmony/hashes"
-import { conversationOfBody } from "./request"
+import { conversationOfBody } from "./body-conversation"
 import { namedRequests, randomRequest } from "./requests"
 import { openTekken, tekkenFile, type Version, versions } from "./vocabularies"
 
