@@ -1,5 +1,5 @@
 import type { Conversation, HistoryCall, Message } from "../../ir/conversation"
-import { err, ok, type Result } from "../../result"
+import { ok, type Result } from "../../result"
 import { type ConversationRefused, refused } from "../renderer"
 import { jsonText } from "./json-text"
 import { developerMessage, type HarmonyMessage, harmonyMessage, systemMessage } from "./message"
@@ -37,7 +37,7 @@ export function harmonyConversation(
   const names = callNames(turns)
   for (const turn of isPeeled ? turns.slice(1) : turns) {
     const fault = addTurn(turn, names, messages, inSystem ? facts.value : null)
-    if (fault !== null) return err(fault)
+    if (fault !== null) return fault
   }
   if (!conversation.continueFinalMessage) return ok({ messages: withoutOldAnalysis(messages, false), isOpen: false })
   const last = messages.at(-1)
@@ -54,13 +54,13 @@ function withInstructions(facts: SystemFacts, instructions: string | null): Syst
   return { ...facts, modelIdentity: modelIdentity === "" ? instructions : `${modelIdentity}\n${instructions}` }
 }
 
-/** Adds a turn's messages; gives what is wrong with it, or null. `facts`: instructions go into system messages. */
+/** Adds a turn's messages; gives a refusal of it, or null. `facts`: instructions go into system messages. */
 function addTurn(
   turn: Message,
   names: ReadonlyMap<string, string>,
   messages: HarmonyMessage[],
   facts: SystemFacts | null,
-): ConversationRefused | null {
+): Result<never, ConversationRefused> | null {
   switch (turn.role) {
     case "assistant":
       addAssistantTurn(turn, messages)
@@ -70,7 +70,7 @@ function addTurn(
       const name = (turn.toolCallId === null ? undefined : names.get(turn.toolCallId)) ?? turn.name
       if (name === null) {
         const message = `No call message found for ${turn.toolCallId ?? "a tool message without tool_call_id"}`
-        return { kind: "conversation_refused", message, param: null }
+        return refused(message, null)
       }
       const header = { name: functionName(name), channel: "commentary", recipient: "assistant" }
       messages.push(harmonyMessage("tool", [textOf(turn) ?? ""], header))
@@ -89,10 +89,8 @@ function addTurn(
     case "user":
       messages.push(harmonyMessage("user", textsOf(turn)))
       return null
-    default: {
-      const message = `messages of role '${turn.role.slice(0, 64)}' have no place in the Harmony format.`
-      return { kind: "conversation_refused", message, param: "messages" }
-    }
+    default:
+      return refused(`messages of role '${turn.role.slice(0, 64)}' have no place in the Harmony format.`)
   }
 }
 
