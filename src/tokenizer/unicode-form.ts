@@ -120,14 +120,14 @@ let marks: CharSet | null = null
 
 /** Whether no character would move to before its neighbour. Runs of one character are the most likely ones. */
 function isInOrder(stretch: string): boolean {
-  const inOrder = new Set<number>()
+  const knownPairs = new Set<number>()
   let before = -1
   for (let at = 0; at < stretch.length; ) {
     const code = stretch.codePointAt(at)!
-    if (code !== before && before >= 0 && !inOrder.has(before * 0x11_0000 + code)) {
+    if (code !== before && before >= 0 && !knownPairs.has(before * 0x11_0000 + code)) {
       const [first, second] = [String.fromCodePoint(before), String.fromCodePoint(code)]
       if ((first + second).normalize("NFD") !== first.normalize("NFD") + second.normalize("NFD")) return false
-      inOrder.add(before * 0x11_0000 + code)
+      knownPairs.add(before * 0x11_0000 + code)
     }
     before = code
     at += code > 0xffff ? 2 : 1
