@@ -66,18 +66,12 @@ function run(
     includeReasoning: setting.includeReasoning ?? true,
     parallelToolCalls: setting.parallelToolCalls ?? true,
   }
-  const sequence = new Sequence({
-    detokenizer: new WordDetokenizer(),
+  const sequence = sequenceTo(sink, {
     stop: setting.stop === undefined ? null : new StopFilter(setting.stop, setting.include ?? false, 0),
-    parser: new SwitchParser(),
     items: new Items(sink, options, { item: () => `i${items++}`, call: () => "call" }),
-    sink,
-    promptTokens: 7,
     wantsSteps: setting.wantsSteps ?? false,
     showsStopToken: setting.include ?? false,
     intervalTokens: setting.intervalTokens ?? 1,
-    now: () => 5,
-    countTokens: () => {},
     onEnd: (failed) => ended.push(failed),
     abortEngine: () => {
       aborted = true
@@ -85,6 +79,26 @@ function run(
   })
   for (const [ids, finish] of steps) sequence.output(engineOutput(ids, finish))
   return { calls: sink.calls, aborted, ended }
+}
+
+/** A sequence that nothing was asked of but `parts`. */
+function sequenceTo(sink: RecordingSink, parts: Partial<ConstructorParameters<typeof Sequence>[0]>): Sequence {
+  return new Sequence({
+    detokenizer: new WordDetokenizer(),
+    stop: null,
+    parser: new SwitchParser(),
+    items: new Items(sink, { includeReasoning: true, parallelToolCalls: true }, { item: () => "i0", call: () => "" }),
+    sink,
+    promptTokens: 7,
+    wantsSteps: false,
+    showsStopToken: false,
+    intervalTokens: 1,
+    now: () => 5,
+    countTokens: () => {},
+    onEnd: () => {},
+    abortEngine: () => {},
+    ...parts,
+  })
 }
 
 function engineOutput(ids: readonly number[], finish: Finish): EngineOutput {
@@ -133,21 +147,7 @@ function done(outputTokens: number, finish: "stop" | "length" = "stop", stopReas
 
 test("moments are the engine's: when it was scheduled first, whatever its clock says, and when tokens ended", () => {
   const sink = new RecordingSink()
-  const sequence = new Sequence({
-    detokenizer: new WordDetokenizer(),
-    stop: null,
-    parser: new SwitchParser(),
-    items: new Items(sink, { includeReasoning: true, parallelToolCalls: true }, { item: () => "i", call: () => "c" }),
-    sink,
-    promptTokens: 7,
-    wantsSteps: false,
-    showsStopToken: false,
-    intervalTokens: 1,
-    now: () => 5,
-    countTokens: () => {},
-    onEnd: () => {},
-    abortEngine: () => {},
-  })
+  const sequence = sequenceTo(sink, {})
   for (const [at, queuedAt, scheduledAt] of [
     [910, 900, 905],
     // Put back, and scheduled again.
@@ -263,26 +263,7 @@ describe("a sequence", () => {
 
   test("closes what is open and fails once; nothing is called afterwards", () => {
     const sink = new RecordingSink()
-    const items = new Items(
-      sink,
-      { includeReasoning: true, parallelToolCalls: true },
-      { item: () => "i0", call: () => "" },
-    )
-    const sequence = new Sequence({
-      detokenizer: new WordDetokenizer(),
-      stop: new StopFilter(["STOP"], false, 0),
-      parser: new SwitchParser(),
-      items,
-      sink,
-      promptTokens: 7,
-      wantsSteps: false,
-      showsStopToken: false,
-      intervalTokens: 1,
-      now: () => 5,
-      countTokens: () => {},
-      onEnd: () => {},
-      abortEngine: () => {},
-    })
+    const sequence = sequenceTo(sink, { stop: new StopFilter(["STOP"], false, 0) })
     sequence.output(engineOutput([0, 3], Finish.none))
     const error = { kind: "engine_disconnected", message: "gone" } as const
     sequence.fail(error)
