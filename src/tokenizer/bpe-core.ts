@@ -272,7 +272,7 @@ export class BpeCore {
 
   /** As `encode`; `ends[i]` is where the token `out[i]` ends, in UTF-8 bytes of the text. */
   encodeWithOffsets(text: string, out: Uint32Array, ends: Uint32Array, at: number, tokensMax: number): number {
-    return this.run(this.family, text, out, ends, at, tokensMax)
+    return this.run(this.family, text, out, { ends, byRules: false, cuts: false }, at, tokensMax)
   }
 
   /** Empties the word cache. For measurements: a cold core gives the same ids. */
@@ -290,11 +290,10 @@ export class BpeCore {
     family: number,
     text: string,
     out: Uint32Array,
-    road: Uint32Array | Road,
+    { ends, byRules, cuts }: Road,
     at: number,
     tokensMax: number,
   ): number {
-    const ends = typeof road === "number" ? null : road
     if (ends !== null && !this.withEnds && !this.layWindow(this.windowBytes, true)) return pieceTooLong
     const length = text.length
     let units = 0
@@ -311,10 +310,10 @@ export class BpeCore {
       const most = idsLeft(tokensMax, to - at)
       let count: number
       if (ends !== null) count = this.wasm.encodeEnds(family, held, final, behind, most)
-      else if (road === asItIs) count = this.wasm.encode(family, held, final, most)
+      else if (!byRules) count = this.wasm.encode(family, held, final, most)
       else {
         normalizes ||= read !== written && this.form !== null
-        count = this.encodeWindow(held, final, most, road === plainAndCut, normalizes)
+        count = this.encodeWindow(held, final, most, cuts, normalizes)
         if (count < 0) return this.done(notPlain)
       }
       if (to + count > out.length) return -Math.max(at + length * 3, to + count)
@@ -428,11 +427,19 @@ export class BpeCore {
   }
 }
 
-/** Which road a text takes through `run` besides the one with ends: as it is, or by the rules of `takeRules`. */
-type Road = 0 | 1 | 2
-const asItIs = 0
-const plain = 1
-const plainAndCut = 2
+/** Which road a text takes through `run`. */
+interface Road {
+  /** Where the ends of tokens go; null = they are not asked for. */
+  readonly ends: Uint32Array | null
+  /** The text is brought to the form of `takeRules`. Not together with `ends`. */
+  readonly byRules: boolean
+  /** And its added tokens are cut out. */
+  readonly cuts: boolean
+}
+
+const asItIs: Road = { ends: null, byRules: false, cuts: false }
+const plain: Road = { ends: null, byRules: true, cuts: false }
+const plainAndCut: Road = { ends: null, byRules: true, cuts: true }
 
 function idsLeft(tokensMax: number, written: number): number {
   return Math.min(tokensMax - written, 0xffff_ffff)
