@@ -3,6 +3,7 @@
  * not this plain). Cutting here costs one call a text; cutting in JavaScript cost two copies and a call a segment, which
  * were three quarters of the time of chat texts and half of the time of Gemma, where each line break is an added token.
  */
+import { addByte, BYTE_SET_BYTES, bytesIn } from "./byte-set"
 import { reserve } from "./memory"
 import { NONE } from "./tokens"
 
@@ -19,8 +20,8 @@ let idOfNode: usize = 0
 let goesOn: usize = 0
 /** u32 by first byte: the root's child, or 0. */
 let childOfRoot: usize = 0
-/** Two tables of 16 bytes, by the low and by the high half of a byte: where both share a bit, a spelling may begin. */
-let halves: usize = 0
+/** The bytes that spellings begin with (byte-set.ts). */
+let beginnings: usize = 0
 
 let count: u32 = 0
 let startsAt: usize = 0
@@ -46,14 +47,14 @@ export function layAdded(tokens: u32, bytes: u32): bool {
   idOfNode = reserve((<usize>bytes + 1) << 2)
   goesOn = reserve(<usize>bytes + 1)
   childOfRoot = reserve(1024)
-  halves = reserve(32)
+  beginnings = reserve(BYTE_SET_BYTES)
   if (startsAt == 0 || idsAt == 0 || bytesAt == 0 || edges == 0 || idOfNode == 0) return false
-  if (goesOn == 0 || childOfRoot == 0 || halves == 0) return false
+  if (goesOn == 0 || childOfRoot == 0 || beginnings == 0) return false
   memory.fill(edges, 0, <usize>8 << bits)
   memory.fill(idOfNode, 0xff, (<usize>bytes + 1) << 2)
   memory.fill(goesOn, 0, <usize>bytes + 1)
   memory.fill(childOfRoot, 0, 1024)
-  memory.fill(halves, 0, 32)
+  memory.fill(beginnings, 0, BYTE_SET_BYTES)
   return true
 }
 
@@ -82,10 +83,7 @@ export function buildAdded(): void {
       store<u32>(idOfNode + (<usize>node << 2), load<u32>(idsAt + (<usize>token << 2)))
     }
     store<u32>(childOfRoot + (<usize>first << 2), childOf(0, first))
-    // Eight bits for sixteen high halves: by chance a byte passes that begins nothing.
-    const bit = <u8>1 << <u8>((first >> 4) & 7)
-    store<u8>(halves + <usize>(first & 15), load<u8>(halves + <usize>(first & 15)) | bit)
-    store<u8>(halves + <usize>(first >> 4), bit, 16)
+    addByte(beginnings, first)
   }
 }
 
@@ -120,18 +118,11 @@ function childOf(node: u32, byte: u32): u32 {
 export function nextAdded(at: usize, end: usize, final: bool): usize {
   addedId = NONE
   if (count == 0) return end
-  const low = v128.load(halves)
-  const high = v128.load(halves, 16)
-  const fifteen = i8x16.splat(15)
+  const low = v128.load(beginnings)
+  const high = v128.load(beginnings, 16)
   // Sixteen bytes at a time; what is read behind the text does not count.
   for (let from = at; from < end; from += 16) {
-    const bytes = v128.load(from)
-    const both = v128.and(
-      i8x16.swizzle(low, v128.and(bytes, fifteen)),
-      i8x16.swizzle(high, i8x16.shr_u(bytes, 4)),
-    )
-    if (!v128.any_true(both)) continue
-    for (let lanes = ~<u32>i8x16.bitmask(i8x16.eq(both, i8x16.splat(0))) & 0xffff; lanes != 0; lanes &= lanes - 1) {
+    for (let lanes = bytesIn(low, high, v128.load(from)); lanes != 0; lanes &= lanes - 1) {
       const here = from + <usize>ctz(lanes)
       if (here >= end) return end
       if (spellsAdded(here, end, final)) return here

@@ -7,6 +7,7 @@
  * In JavaScript the question alone took a third of the time of English texts with curly quotes, and an answer a third of
  * that of multilingual ones.
  */
+import { addByte, BYTE_SET_BYTES, bytesIn } from "./byte-set"
 import { reserve } from "./memory"
 import { codePointAt, width } from "./unicode"
 
@@ -24,8 +25,8 @@ const CONTENT_BYTES_MAX: usize = 24
 let touched: usize = 0
 let firsts: usize = 0
 let known: usize = 0
-/** As in added.ts: for the lead bytes of characters that may be touched. */
-let halves: usize = 0
+/** The lead bytes of characters that may be touched (byte-set.ts). */
+let leads: usize = 0
 /** 16 bytes of ones, 16 of zeros. */
 let masks: usize = 0
 
@@ -45,13 +46,13 @@ export function layForm(): bool {
   touched = reserve(SET_BYTES)
   firsts = reserve(SET_BYTES)
   known = reserve(<usize>64 << <usize>KNOWN_BITS)
-  halves = reserve(32)
+  leads = reserve(BYTE_SET_BYTES)
   masks = reserve(32)
-  if (touched == 0 || firsts == 0 || known == 0 || halves == 0 || masks == 0) return false
+  if (touched == 0 || firsts == 0 || known == 0 || leads == 0 || masks == 0) return false
   memory.fill(touched, 0, SET_BYTES)
   memory.fill(firsts, 0, SET_BYTES)
   memory.fill(known, 0, <usize>64 << <usize>KNOWN_BITS)
-  memory.fill(halves, 0, 32)
+  memory.fill(leads, 0, BYTE_SET_BYTES)
   memory.fill(masks, 0xff, 16)
   memory.fill(masks + 16, 0, 16)
   return true
@@ -72,10 +73,7 @@ export function markCharacters(first: u32, last: u32, isTouched: bool): void {
     store<u8>(at, load<u8>(at) | (<u8>1 << <u8>(point & 7)))
     if (!isTouched) continue
     const lead: u32 = point < 0x800 ? 0xc0 | (point >> 6) : point < 0x1_0000 ? 0xe0 | (point >> 12) : 0xf0 | (point >> 18)
-    // Lead bytes have the high halves c to f.
-    const bit = <u8>1 << <u8>((lead >> 4) - 12)
-    store<u8>(halves + <usize>(lead & 15), load<u8>(halves + <usize>(lead & 15)) | bit)
-    store<u8>(halves + <usize>(lead >> 4), bit, 16)
+    addByte(leads, lead)
   }
 }
 
@@ -87,17 +85,12 @@ function isIn(set: usize, point: u32): bool {
 
 /** The first character in [at, end) that the form may touch, or `end`. No ASCII character is one. */
 export function firstTouched(at: usize, end: usize): usize {
-  const low = v128.load(halves)
-  const high = v128.load(halves, 16)
-  const fifteen = i8x16.splat(15)
+  const low = v128.load(leads)
+  const high = v128.load(leads, 16)
   for (let from = at; from < end; from += 16) {
     const bytes = v128.load(from)
     if (i8x16.bitmask(bytes) == 0) continue
-    const both = v128.and(
-      i8x16.swizzle(low, v128.and(bytes, fifteen)),
-      i8x16.swizzle(high, i8x16.shr_u(bytes, 4)),
-    )
-    for (let lanes = ~<u32>i8x16.bitmask(i8x16.eq(both, i8x16.splat(0))) & 0xffff; lanes != 0; lanes &= lanes - 1) {
+    for (let lanes = bytesIn(low, high, bytes); lanes != 0; lanes &= lanes - 1) {
       const here = from + <usize>ctz(lanes)
       if (here >= end) return end
       if (isIn(touched, codePointAt(here))) return here
